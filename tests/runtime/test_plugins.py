@@ -185,4 +185,8 @@ async def test_a_dispatcher_that_raises_for_one_workload_hurts_no_other() -> Non
     }
     assert nominated(by_job["odd"]) == ()
     notes = [event["note"] for event in events if event["regarding"]["name"] == by_job["odd"]["metadata"]["name"]]
-    assert f"The dispatcher {__name__}.FailsForOne raises ZeroDivisionError: nobody new is nominated" in notes
+    start, end = (
+        f"The dispatcher {__name__}.FailsForOne raises ZeroDivisionError in test_plugins.py, line ",
+        "nominated",
+    )
+    assert any(note.startswith(start) and note.endswith(end) for note in notes)

@@ -294,7 +294,7 @@ LATER, EARLIER = timestamp(NOW - timedelta(minutes=5)), timestamp(NOW - timedelt
 @pytest.mark.parametrize(
     ("reason", "on_job", "on_workload", "row"),
     [
-        ("DeactivatedDueToAdmissionCheck", LATER, None, "asked again: released"),
+        ("DeactivatedDueToAdmissionCheck", LATER, None, "retry asked: released"),
         ("DeactivatedDueToAdmissionCheck", LATER, LATER, "no quota: released"),
         ("DeactivatedDueToAdmissionCheck", EARLIER, None, "no quota: released"),
         ("DeactivatedDueToAdmissionCheck", "now", None, "no quota: released"),
@@ -314,7 +314,7 @@ def test_what_a_check_has_rejected_is_made_active_once_for_each_time_its_user_as
     assert decided.row == row
     patches = [effect.patch for effect in those(PatchWorkload, decided.effects)]
     noted = {"uid": "uid-local", "annotations": {RETRY_ANNOTATION: on_job}}
-    assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "asked again: released" else [])
+    assert patches == ([{"metadata": noted, "spec": {"active": True}}] if row == "retry asked: released" else [])
 
 
 def test_once_a_job_alone_shows_its_end_nothing_of_it_stays_elsewhere() -> None:
