@@ -23,6 +23,7 @@ from multikueue.testing import until
 from multikueued.mirror_names import MIRROR, PROOF, WORKER, WORKER_POD, WORKER_POD_UID
 from multikueued.mirrors.node import NODE, REACHABLE
 from multikueued.mirrors.reconciler import MirrorReconciler
+from multikueued.mirrors.status import LONGEST
 from multikueued.reports.worker_facts import ShownPods
 from multikueued.settings.config import Settings
 from tests.mirrors.objects import a_pod
@@ -177,7 +178,7 @@ async def test_what_a_large_pod_says_takes_little_memory_and_no_room_on_the_mana
 
         async def runs() -> bool:
             (mirror,) = [mirror for mirror in await shown.mirrors() if name_of(mirror) == "args"]
-            return phase(mirror) == "Running" and dig(mirror, "status", "message") is None
+            return phase(mirror) == "Running" and len(dig(mirror, "status", "message")) == LONGEST
 
         await until(runs, 10)
 
