@@ -63,6 +63,8 @@ class WorkerSettings:
     """Something of this Workload changed on this worker; it may wait for so many seconds."""
     on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
+    on_pods_left: Callable[[ClusterName, ObjectKey], None]
+    """A job copy of this Workload is gone there, and pods of it may still end."""
     on_queue: Callable[[ObjectKey], None]
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
@@ -84,7 +86,7 @@ class WorkerSettings:
     """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
     lost_after: timedelta = attrs.field(factory=lambda: PlanSettings().worker_lost_timeout)
     """For how long a worker keeps what it has, while it does not answer, or not for a kind."""
-    given_up_in: Callable[[ClusterName, float | None], float] = lambda _name, _failing_since: math.inf
+    patience: Callable[[ClusterName, float | None], float] = lambda _name, _failing_since: math.inf
     """Seconds until what a worker has, or has of a kind that fails since then on the loop's clock, goes elsewhere;
     infinite: nothing is lost, or no time counts."""
 
@@ -281,7 +283,7 @@ def _limited(
         belongs=partial(_is_ours, settings.origin),
         keeps_unreadable=True,
         knows_specs=True,
-        given_up_in=lambda status: settings.given_up_in(name, status.failing_since),
+        patience=lambda status: settings.patience(name, status.failing_since),
     )
 
 
@@ -327,7 +329,9 @@ def _jobs(
         indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
         knows_specs=kind.resource != POD,
-        on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
+        on_change=copy_handler(
+            kind, partial(to.on_workload, name), partial(to.on_job, name), partial(to.on_pods_left, name)
+        ),
         predecessor=before.informer if before is not None else None,
     )
     return MutationCache(followed, kind.copy_entries)
