@@ -2,9 +2,9 @@
 # github.com/robfig/cron/v3 v3.0.1 (Go), by which CronJobs run, croniter 7.0.0 and cronsim 2.8 (Python): "0 0 */2 * 1".
 # Behaviour: a day of the month that begins with a star does not count as restricted in Debian's cron, so both fields must hold,
 # and it is Mondays with an odd date; cronsim says so. robfig and croniter fire if one of both holds: each second day and each
-# Monday, 18 times a month instead of two. One would have guessed that a line of a crontab that becomes a CronJob keeps its
+# Monday, 19 times a month instead of two. One would have guessed that a line of a crontab that becomes a CronJob keeps its
 # meaning.
-# Output seen: croniter: 18 in March; cronsim: 2 in March; robfig: 18 in March
+# Output seen: croniter: 19 in March; cronsim: 2 in March; robfig: 19 in March
 set -eu
 folder=$(mktemp -d)
 trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT
@@ -49,8 +49,8 @@ go mod init finding > /dev/null 2>&1
 go get github.com/robfig/cron/v3@v3.0.1 > /dev/null 2>&1
 go mod tidy > /dev/null 2>&1
 seen=$(own/bin/python finding.py; go run .)
-wanted='croniter: 18 in March
+wanted='croniter: 19 in March
 cronsim: 2 in March
-robfig: 18 in March'
+robfig: 19 in March'
 echo "$seen"
 [ "$seen" = "$wanted" ] || { echo "it has changed; it was $wanted" >&2; exit 1; }
