@@ -24,7 +24,7 @@ from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http import requests
 from multikueue.kube.http.activity import Activity
 from multikueue.kube.http.error_mapping import ErrorMapping, where
-from multikueue.kube.http.large_json import turn
+from multikueue.kube.http.large_json import LargeJson
 from multikueue.kube.http.requester import Requester, open_requester
 from multikueue.kube.http.response_limits import MAX_SCHEMAS, PAGE_BYTES, Lines, ListTally
 from multikueue.kube.informers.list_pages import ListPages, PageSizes
@@ -50,6 +50,8 @@ class KubeClient:
     hook: RequestHook | None = attrs.field(default=None, kw_only=True)
     plugins: Authenticators = attrs.field(factory=Authenticators, kw_only=True)
     """The exec plugins. Clients that share this run an equal plugin once for all of them."""
+    large_json: LargeJson = attrs.field(factory=LargeJson, kw_only=True)
+    """Clients of one event loop that share this decode large answers and events in turns."""
     _activity: Activity = attrs.field(factory=Activity, init=False)
     _lifetime: contextlib.AsyncExitStack = attrs.field(factory=contextlib.AsyncExitStack, init=False)
     _opened: Requester | None = attrs.field(default=None, init=False)
@@ -65,7 +67,8 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        opening = open_requester(self.config, self.name, self.options, self.hook, self.plugins, self._activity)
+        shared = self.plugins, self._activity, self.large_json
+        opening = open_requester(self.config, self.name, self.options, self.hook, *shared)
         self._opened = await self._lifetime.enter_async_context(opening)
         return self
 
@@ -181,7 +184,7 @@ class KubeClient:
                     line = await lines.next()
                 if not line:
                     return
-                async with turn(len(line)):
+                async with self.large_json.turn(len(line)):
                     event = parsed(begin, line, known)
                     self._activity.sent(event)
                     on_event(event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -19,7 +20,7 @@ from multikueue.core.model.slimmed import is_slimmed, job_slimmer, known_spec
 from multikueue.errors import Unreachable
 from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.http.error_mapping import decoded
-from multikueue.kube.http.large_json import turn
+from multikueue.kube.http.large_json import QUIET, LargeJson
 from multikueue.kube.http.response_limits import LARGE
 from multikueue.kube.informers import known_specs, watch_line
 from multikueue.kube.informers.watch_line import parsed
@@ -220,7 +221,7 @@ async def test_many_changes_of_a_status_have_its_body_looked_at_once() -> None:
 
 
 async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> None:
-    turns, looked = [0], list[int]()
+    turns, looked, large_json = [0], list[int](), LargeJson()
 
     async def count() -> None:
         while True:
@@ -228,7 +229,7 @@ async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> No
             await anyio.lowlevel.checkpoint()
 
     async def look(size: int) -> None:
-        async with turn(size):
+        async with large_json.turn(size):
             looked.append(turns[0])
 
     async with anyio.create_task_group() as counting:
@@ -245,6 +246,34 @@ async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> No
         counting.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize(("busy", "between"), [(1.0, range(10, 12)), (0.0, range(QUIET + 2))])
+async def test_between_two_large_ones_others_have_as_much_time_unless_they_do_nothing(
+    busy: float, between: range
+) -> None:
+    """Of objects with 40,000 parts that come all the time each held up a step of every other tenant's job."""
+    now, turns, ends = [0.0], [0], list[int]()
+    large_json = LargeJson(lambda: now[0])
+
+    async def others() -> None:
+        while True:
+            turns[0] += 1
+            now[0] += busy
+            await anyio.lowlevel.checkpoint()
+
+    async def look() -> None:
+        async with large_json.turn(LARGE + 1):
+            ends.append(turns[0])
+            now[0] += 10.0
+
+    async with anyio.create_task_group() as others_run:
+        others_run.start_soon(others)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(look)
+        others_run.cancel_scope.cancel()
+    assert {after - before in between for before, after in itertools.pairwise(ends)} == {True}
+
+
 async def test_a_large_answer_waits_for_its_turn_and_small_ones_do_not() -> None:
     big, small = (says(200, {"metadata": {"name": "a", "text": "x" * size}}) for size in (LARGE, 1))
     seen = list[int]()
@@ -254,7 +283,7 @@ async def test_a_large_answer_waits_for_its_turn_and_small_ones_do_not() -> None
         seen.append(len(answer["metadata"]["text"]))
 
     async with talking(big, small) as (server, client), anyio.create_task_group() as tasks:
-        async with turn(LARGE + 1):
+        async with client.large_json.turn(LARGE + 1):
             tasks.start_soon(get, client)
             await eventually(lambda: len(server.asked) == 1)
             for _ in range(3):
@@ -271,7 +300,7 @@ async def test_a_large_event_waits_for_its_turn() -> None:
         seen.append(event.object["metadata"]["resourceVersion"])
 
     async with talking(streams(*lines)) as (server, client), anyio.create_task_group() as tasks:
-        async with turn(LARGE + 1):
+        async with client.large_json.turn(LARGE + 1):
             tasks.start_soon(partial(client.watch, JOB, note, resource_version="5"))
             await eventually(lambda: len(server.asked) == 1 and not server.open_streams)
             for _ in range(9):

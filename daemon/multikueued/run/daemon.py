@@ -28,6 +28,7 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.credentials.authenticator import Authenticators
+from multikueue.kube.http.large_json import LargeJson
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED
 from multikueue.kube.informers.list_pages import InitialList
 from multikueue.runtime.inventory_part import InventoryOptions
@@ -234,7 +235,11 @@ def build_manager(
         led_until: see `Elector.led_until`.
         granting: who writes ClusterPermissions; see `granting_client`.
     """
-    limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
+    limits = settings.worker_limits.answer_limits()
+    large = client.large_json if isinstance(client, KubeClient) else LargeJson()
+    connect = functools.partial(
+        KubeClient, options=ClientOptions(limits=limits), hook=metrics, plugins=Authenticators(), large_json=large
+    )
     placement, spokes = placement_options(settings), spoke_settings(settings)
     inventory = InventoryOptions(placement, metrics.placements, spokes, permissions=granting)
     return Manager(
@@ -249,7 +254,7 @@ def build_manager(
             quota_automation=settings.quota_automation,
             profiles=profile_settings(settings),
         ),
-        lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
+        lambda name, config: connect(config, name=name),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
