@@ -120,19 +120,24 @@ class Requester:
         """Whether nothing can be sent any more."""
         return self.sessions.closed
 
-    async def call(self, request: Request) -> Json:
-        """Send a request and parse its answer; see `fetch`."""
+    async def call(self, request: Request, read: Callable[[bytes], Json | None] = decoded) -> Json:
+        """Send a request and parse its answer; see `fetch` and `decode`."""
         body = await self.fetch(request, self.options.limits.answer_bytes)
         async with self.large_json.turn(len(body)):
-            return self.decode(request, body)
+            return self.decode(request, body, read)
 
-    def decode(self, request: Request, body: bytes) -> Json:
+    def decode(self, request: Request, body: bytes, read: Callable[[bytes], Json | None] = decoded) -> Json:
         """Parse an answer.
+
+        Args:
+            request: what it answers.
+            body: the answer.
+            read: the JSON object that it is, or None.
 
         Raises:
             Unreachable: it is no JSON object.
         """
-        answer = decoded(body)
+        answer = read(body)
         if answer is None:
             raise Unreachable(f"{where(self.name, request)}: the answer is not JSON: is there a proxy in between?")
         return answer
