@@ -269,7 +269,7 @@ class KubeClient:
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""
-        return await self._write(requests.create(resource, obj))
+        return await self._write(requests.create(resource, obj), all_of_it=True)
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Ask for a token of a service account: the answered TokenRequest.
@@ -318,9 +318,11 @@ class KubeClient:
         # A Status, or the last state of an object that is gone: only one that has still to end has the timestamp.
         return answer if dig(answer, "metadata", "deletionTimestamp") else None
 
-    async def _write(self, request: requests.Request) -> Json:
+    async def _write(self, request: requests.Request, *, all_of_it: bool = False) -> Json:
+        """Send a write; its answer has a known spec as the watch keeps it, unless it is compared with what was sent."""
         known = self._known.get(request.resource)
-        return await self._exchange.call(request, decoded if known is None else partial(decoded_answer, known))
+        read = decoded if known is None else partial(decoded_answer, None if all_of_it else known)
+        return await self._exchange.call(request, read)
 
     def _pages(
         self, resource: Resource, namespace: str, label_selector: str, each: Received | None, limit: int

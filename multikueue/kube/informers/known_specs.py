@@ -34,10 +34,11 @@ def with_known_spec(line: bytes, known: Known | None) -> Json | None:
     return None if text is line else decoded(text)
 
 
-def decoded_answer(known: Known, body: bytes) -> Json | None:
+def decoded_answer(known: Known | None, body: bytes) -> Json | None:
     """The object of an answer, with what is known of its spec; None if the answer is anything else."""
     text = lean(body)
-    return _completed(_without_spec(text, b"}"), known) or decoded(text) or decoded(body)
+    obj = _completed(_without_spec(text, b"}"), known) if known is not None else None
+    return obj or decoded(text) or decoded(body)
 
 
 def _without_spec(text: bytes, ends: bytes) -> Json | None:
