@@ -263,6 +263,11 @@ class WorkerHandlers:
             else:
                 self.memory.touched(concerned)
 
+    def pods_left(self, cluster: ClusterName, key: ObjectKey) -> None:
+        """A job copy of this Workload is gone there, and pods of it may still end."""
+        for concerned in self.manager.with_successors(key):
+            self.memory.pods_left(cluster, concerned)
+
     def job_changed(self, cluster: ClusterName, gvk: GVK, key: ObjectKey, after: float) -> None:
         """A copy changed on a worker whose row does not know its Workloads: it has the name of the manager's job."""
         for workload in self.manager.owned(gvk, key):

@@ -7,8 +7,11 @@ from typing import Final
 
 from multikueue.adapters import SafeAdapter
 from multikueue.adapters.safe import Problems
+from multikueue.core.model.adapter import may_have_pods
+from multikueue.core.model.kinds import POD
+from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating
+from multikueue.core.model.objects import dig, finalizers_of, is_terminating
 from multikueue.core.model.worker_names import origin_key
 from multikueue.kube.informers.informer import Handler
 from multikueue.logs import get_logger
@@ -71,10 +74,17 @@ def delay_of(adapter: SafeAdapter, old: Json | None, new: Json | None) -> float:
     return 0.0 if adapter.may_have_ended(new) else STATUS_BATCH
 
 
+def _leaves_pods(adapter: SafeAdapter, gone: Json) -> bool:
+    """Whether pods may outlive a copy: one that is deleted in the foreground goes after them, and pods own nothing."""
+    waited = FOREGROUND_FINALIZER in finalizers_of(gone) or adapter.resource == POD
+    return not waited and may_have_pods(adapter, gone)
+
+
 def copy_handler(
     adapter: SafeAdapter,
     on_workload: Callable[[ObjectKey, float], None],
     on_job: Callable[[GVK, ObjectKey, float], None],
+    on_pods_left: Callable[[ObjectKey], None],
 ) -> Handler:
     """An event handler for the copies of a kind on one worker.
 
@@ -83,12 +93,16 @@ def copy_handler(
         on_workload: called for each Workload that a change concerns, with the seconds it may wait.
         on_job: called for the copy itself where its row cannot tell its Workloads, and when it is deleted: Workloads
             may be found by its name.
+        on_pods_left: called for each Workload of a copy that is gone while pods of it may still end.
     """
 
     def on_change(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
         after = delay_of(adapter, old, new)
         workloads, complete = concerned(adapter, old, new)
+        left = new is None and old is not None and _leaves_pods(adapter, old)
         for workload in workloads:
+            if left:
+                on_pods_left(workload)
             on_workload(workload, after)
         if not complete or new is None:  # a deleted one makes room for another of its name
             on_job(adapter.resource.gvk, origin_key(new or old or {}), after)

@@ -231,6 +231,7 @@ class Manager:
             self.settings.plan.origin,
             ManagerIdentity(self.client),
             on_workload=handlers.workload_changed,
+            on_pods_left=handlers.pods_left,
             on_job=handlers.job_changed,
             on_queue=lambda _: handlers.recompute_quotas(),
             is_used=partial(may_have_jobs, self.cluster.workloads.informer),

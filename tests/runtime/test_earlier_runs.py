@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import anyio
 import attrs
@@ -25,7 +25,7 @@ from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from tests.core.door import NAME_TAKEN
-from tests.runtime.fleet import Fleet, now, until
+from tests.runtime.fleet import LONG, Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -161,6 +161,26 @@ async def test_a_job_of_the_same_name_runs_where_the_earlier_one_was_once_that_i
         assert NAME_TAKEN.why in check["message"]
         await slow_to_end(fleet, "worker1", on=False)
         await until(fleet.running_on, within=5)
+
+
+@pytest.mark.parametrize("propagation", ["Background", "Foreground"])
+async def test_a_copy_that_somebody_deletes_there_runs_again_after_its_pods_have_ended(
+    propagation: Literal["Background", "Foreground"],
+) -> None:
+    """In the background the copy is gone at once, and its pods have their grace period: 30 s, as they do not say."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(LONG), fleet.dispatching():
+        await fleet.submit()
+        await until(fleet.running_on)
+        await until(fleet.ready)
+        await anyio.sleep(5)
+        (first,) = seen.made
+        await DirectClient(fleet.workers[first]).delete(JOB, OF_JOB, propagation=propagation)
+        await until(lambda: seen.gone)
+        await anyio.sleep(30)
+        assert len(seen.made) == (1 if propagation == "Background" else 2)
+        await until(lambda: len(seen.made) == 2, within=20)
 
 
 OF_PODS: Final = "batch.kubernetes.io/job-name"

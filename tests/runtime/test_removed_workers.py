@@ -38,6 +38,7 @@ async def test_since_when_removed_workers_are_lost_is_remembered_of_the_latest()
         "us",
         ManagerIdentity(DirectClient(server("manager"))),
         on_workload=_no_event,
+        on_pods_left=_no_event,
         on_job=_no_event,
         on_queue=_no_event,
         fraction=lambda: 0.0,

@@ -191,11 +191,16 @@ class Fleet(ABC):
             .merge_patch(JOB, ObjectKey("default", name), {"status": status}, subresource="status")
         )
 
-    async def end(self, number: int, status: Json, *, reason: str = "Succeeded", message: str = "said") -> None:
-        """End a job copy, then its Workload copy, which the daemon may have removed with the job by then."""
+    async def end(
+        self, number: int, status: Json, *said: str, reason: str = "Succeeded", message: str = "said"
+    ) -> None:
+        """Set the last status of a job copy, then what its Kueue says of that, as a rule `Finished`.
+
+        The daemon may have removed both copies between the two.
+        """
         await self.set_job_status(number, status)
         with suppress(NotFound):
-            await self.say(number, "Finished", reason=reason, message=message)
+            await self.say(number, *(said or ("Finished",)), reason=reason, message=message)
 
     async def change_config(self, *workers: int) -> None:
         """List these workers in the MultiKueueConfig."""

@@ -169,8 +169,8 @@ async def test_evicted_on_manager(scenario: Scenario) -> None:
         assert fleet.says("QuotaReserved"), "the job still runs: its quota is not free"
 
         await fleet.worker(1).api.merge_patch(JOB, JOB_KEY, {"spec": {"suspend": True}})
-        await fleet.set_job_status(1, {"active": 0, "ready": 0, "startTime": None})
-        await fleet.say(1, "Evicted", "!Admitted", "!QuotaReserved", reason="Deactivated")
+        stopped = {"active": 0, "ready": 0, "startTime": None}
+        await fleet.end(1, stopped, "Evicted", "!Admitted", "!QuotaReserved", reason="Deactivated")
         await fleet.until(lambda: fleet.assigned is None and not fleet.says("Evicted"))
         await fleet.until(lambda: fleet.job(1) is None and condition(fleet.copy(1) or {}, "Evicted") is None)
 

@@ -324,7 +324,7 @@ ROWS: Final[Mapping[str, Draw]] = MappingProxyType(
         evict_twice_unwatched.__name__: Draw(evict_twice_unwatched),
         stop_unwatched.__name__: Draw(stop_unwatched),
         second_names.rename_a_worker.__name__: Draw(second_names.rename_a_worker, second_names.fit),
-        meddling.delete_behind_a_410.__name__: Draw(meddling.delete_behind_a_410),
+        **{act.__name__: Draw(act) for act in (meddling.delete_copy, meddling.delete_behind_a_410)},
         **{trouble.__name__: Draw(trouble, _slow) for trouble in (*running_down.TROUBLES, *refusing.TROUBLES)},
     }
 )

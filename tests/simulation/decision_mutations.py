@@ -602,6 +602,11 @@ def second_names_get_offers() -> AbstractContextManager[Any]:
     return mock.patch.object(Worker, "cordon", property(lambda worker: cordon_of(worker.annotations)))
 
 
+def pods_that_are_left_are_not_waited_for() -> AbstractContextManager[Any]:
+    """What somebody deletes on a worker in the background has ended as soon as it is gone."""
+    return mock.patch.object(earlier, "_pods_end_in", return_value=timedelta(0))
+
+
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
     """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
     return mock.patch.object(shown, "with_own_copies", lambda seen: seen)
@@ -666,6 +671,7 @@ DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             earlier_ends_do_not_count,
             ends_without_a_workload_do_not_count,
             jobs_are_deleted_in_the_background,
+            pods_that_are_left_are_not_waited_for,
             copies_are_not_kept,
             only_a_finished_copy_is_kept,
             settled_ends_are_ignored,

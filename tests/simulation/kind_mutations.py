@@ -13,18 +13,27 @@ from multikueue.adapters.kind import JobKind
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, External, Nomination
 from multikueue.core.model.names import Json
 from multikueue.runtime.workers.executor import WorkerExecutor
-from tests.core.door import Idle, WritingStatus
+from tests.core.door import Idle, InDoubt, InFlight, WritingStatus
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
 
 def a_gate_that_is_being_opened_is_shut() -> AbstractContextManager[Any]:
     """What is under way on one worker is not known when another's gate is looked at."""
+    return _idle_instead_of(WritingStatus)
+
+
+def a_gate_that_may_have_been_opened_is_shut() -> AbstractContextManager[Any]:
+    """A write that failed was not done."""
+    return _idle_instead_of(InDoubt)
+
+
+def _idle_instead_of(state: type[InFlight]) -> AbstractContextManager[Any]:
     original = WorkerExecutor.in_flight
 
-    def in_flight(self: WorkerExecutor, *part: Any) -> Any:
+    def in_flight(self: WorkerExecutor, *part: Any) -> InFlight:
         way = original(self, *part)
-        return Idle() if isinstance(way, WritingStatus) else way
+        return Idle() if isinstance(way, state) else way
 
     return mock.patch.object(WorkerExecutor, "in_flight", in_flight)
 
@@ -48,6 +57,7 @@ KIND_MUTATIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
         mutation.__name__: mutation
         for mutation in (
             a_gate_that_is_being_opened_is_shut,
+            a_gate_that_may_have_been_opened_is_shut,
             external_nominations_are_ignored,
             sizes_stay_on_the_manager,
         )

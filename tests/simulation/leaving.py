@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+import anyio
 import attrs
 
 from multikueue.core.model.conditions import changed_at, is_true
+from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import Json, ObjectKey
@@ -19,6 +21,7 @@ from multikueue.sandbox.jobs.pods import has_ended as pod_has_ended
 from multikueue.sandbox.jobs.pods import owners
 from multikueue.sandbox.kinds.pods import POD_RESOURCE, is_gated
 from multikueue.sandbox.setting_up import CHECK
+from tests.core.door import LONGEST_GRACE
 from tests.simulation.objects import find, is_of_present_attempt, is_ours
 from tests.simulation.promises import Promises
 from tests.simulation.running import KINDS, Item, serves, workload_of
@@ -56,6 +59,8 @@ class Leaving:
     """By UID; also those that are gone: their pods may be there."""
     _pods: dict[tuple[str, str], Copy] = attrs.field(factory=dict)
     """What runs, or ends: by worker and the pod's UID."""
+    _gone: dict[str, tuple[float, float]] = attrs.field(factory=dict)
+    """When copies were gone that had not ended, and until when their pods are waited for, by their run."""
     _ends: dict[tuple[Any, ...], list[Json]] = attrs.field(factory=dict)
     """How copies have ended: their last statuses."""
     _counts: dict[tuple[Any, ...], dict[str, int]] = attrs.field(factory=dict)
@@ -94,7 +99,10 @@ class Leaving:
         if copy is not None and item.plural == JOB.plural and new is not None:
             most = self._counts.setdefault(copy.of, {})
             most.update({name: max(dig(new, "status", name) or 0, most.get(name, 0)) for name in COUNTERS})
-        if copy is None or item.plural == POD_RESOURCE.plural or KINDS[item.plural].ending(obj) is None:
+        if copy is None or item.plural == POD_RESOURCE.plural:
+            return
+        if KINDS[item.plural].ending(obj) is None:
+            self._gone |= {copy.run: self._waited_for(copy)} if new is None else {}
             return
         if new is not None and (old is None or KINDS[item.plural].ending(old) is None):
             self._ends.setdefault(copy.of, []).append(new)
@@ -167,12 +175,26 @@ class Leaving:
         if is_terminating(new):
             return
         for (name, _), other in list(self._pods.items()):
-            if other.of == copy.of and other.run != copy.run and not self._is_excused(name, other):
+            if other.of == copy.of and other.run != copy.run and not self._are_nobodys(name, other):
                 text = (
                     f"a pod of {copy.item} starts on {worker.name} while one of an earlier attempt is there on {name}"
                 )
                 self.promises.began_beside(worker, name, text, copy_uid)
         self._pods[key] = copy
+
+    def _are_nobodys(self, worker: str, copy: Copy) -> bool:
+        """Whether nobody waits for pods of a copy that somebody has removed: no daemon that
+        runs has seen it go, or they take too long to end."""
+        gone, until = self._gone.get(copy.run, (0.0, 0.0))
+        unwaited = gone <= self.promises.alive_since() or anyio.current_time() >= until
+        return unwaited and self._is_excused(worker, copy)
+
+    def _waited_for(self, copy: Copy) -> tuple[float, float]:
+        """From when and until when pods of a copy that goes now are waited for: for their grace period."""
+        known = (find(self.world.manager, WORKLOAD, key) for key in copy.workloads)
+        graces = [min(pod_grace(workload), LONGEST_GRACE) for workload in known if workload is not None]
+        now = anyio.current_time()
+        return now, now + max((grace.total_seconds() for grace in graces), default=0.0)
 
     def _is_excused(self, worker: str, copy: Copy) -> bool:
         """Whether somebody has removed that copy, without its pods."""

@@ -216,3 +216,8 @@ class JobAdapter(Protocol):
     def is_counting(self, job: Json) -> bool:
         """Whether the controller of a copy has yet to count pods that have ended: then the job may prove to have ended.
         False if that is not known."""
+
+
+def may_have_pods(adapter: JobAdapter, job: Json) -> bool:
+    """Whether a job copy may have pods, be they about to end: it has not ended, and does not deny it."""
+    return adapter.outcome(job) is None and not adapter.pods_are_gone(job)

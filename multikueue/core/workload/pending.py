@@ -106,10 +106,6 @@ def _is_held_up(situation: Situation) -> bool:
     return bool(in_the_way) and leftovers.is_stubborn(situation, in_the_way)
 
 
-def _send_back(situation: Situation) -> Plan:
-    return Plan((leftovers.send_back(situation, _in_the_way(situation)), *_warnings(situation)))
-
-
 def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
     nomination, in_the_way = _nomination(situation), _in_the_way(situation)
@@ -144,7 +140,7 @@ dispatch: Final = first_of(
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("give up", *given(_not_taken, lambda seen, end: Plan((check_updates.give_up(seen, end),)))),
-    Way("held up", _is_held_up, _send_back),
+    Way("held up", _is_held_up, lambda seen: Plan((leftovers.send_back(seen, _in_the_way(seen)), *_warnings(seen)))),
     Way("offer", otherwise, _offer_it),
 )
 """Record the first worker that admitted it, or offer it to more."""

@@ -15,7 +15,7 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Lost, WritingStatus
+from multikueue.core.workload.seen.worker_states import InDoubt, Lost, WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -44,13 +44,14 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     First means first of the config. When a gate was opened, by our clock, is noted on the copy. It is written under
     Kueue's field manager, with all fields of that one: Kueue could not remove an entry of another manager.
 
+    A turn of which it is not known whether it has begun goes on: it is asked for again before any other.
+
     A worker that drops gates gets its copy instead, once those with gates have said that they have no room.
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
-    in_turn = situation.settings.orchestrated_preemption
     gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.facts.has_gate)
     closed = [(worker, copy) for worker, copy in gates if worker.facts.opened_at is None]
-    if not in_turn:  # any more: copies made with a gate must not wait for ever
+    if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
@@ -70,7 +71,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
-    return Plan((next(turns[worker.name] for worker in asked if worker.name in turns),), timeout.total_seconds())
+    first = sorted(asked, key=lambda worker: not isinstance(worker.in_flight, InDoubt))
+    return Plan((next(turns[worker.name] for worker in first if worker.name in turns),), timeout.total_seconds())
 
 
 def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:

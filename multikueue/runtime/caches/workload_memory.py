@@ -53,6 +53,8 @@ class _Remembered:
     unrecorded_attempt: str | None = None
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
+    pods_left_at: dict[ClusterName, float] = attrs.field(factory=dict)
+    """When a job copy was gone from a worker whose pods may not have been."""
     supplied: dict[ClusterName, tuple[str, ...]] = attrs.field(factory=dict)
     pods: dict[tuple[ClusterName, str], tuple[Json, ...]] = attrs.field(factory=dict)
     """By worker, and the attempt that waits for their end: the last look alone."""
@@ -233,6 +235,16 @@ class WorkloadMemory:
         """These pods are on a worker, and this attempt waits for their end."""
         if (known := self._known.get(key)) is not None:
             known.pods = {(cluster, attempt): pods}
+
+    def pods_left(self, cluster: ClusterName, key: ObjectKey) -> None:
+        """A job copy is gone from a worker, and pods of it may still end."""
+        if (known := self._known.get(key) or self._gone.get(key)) is not None:
+            known.pods_left_at[cluster] = loop_time()
+
+    def pods_left_ago(self, cluster: ClusterName, key: ObjectKey) -> timedelta | None:
+        """How long ago that was; None: it was not."""
+        at = self._here_or_gone(key).pods_left_at.get(cluster)
+        return None if at is None else timedelta(seconds=loop_time() - at)
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""

@@ -25,6 +25,7 @@ from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worke
 from multikueue.core.workload.seen.worker_states import (
     Connecting,
     Idle,
+    InDoubt,
     Lost,
     Reach,
     Served,
@@ -276,7 +277,7 @@ class SnapshotReader:
         in_flight, creation = self.executor.in_flight(name, key), self.memory.creation(name, key, here.attempt)
         if isinstance(creation, Unanswered) and isinstance(kind, Unwatched):
             kind = Syncing()  # what is known of it is from before the creations were sent
-        settled = isinstance(in_flight, Idle) and not why and in_sight(reach, kind)
+        settled = isinstance(in_flight, Idle | InDoubt) and not why and in_sight(reach, kind)
         if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:  # it would show by now
             creation = self.memory.creation(name, key, here.attempt, all_shown=True)
         second = self.workers.names.seconds.get(name)
@@ -297,6 +298,7 @@ class SnapshotReader:
             jobs=there.jobs,
             shared=there.shared,
             slices=tuple(_slices_on(cluster, siblings, there.namespace)),
+            pods_left_ago=self.memory.pods_left_ago(name, key),
             pods=self.memory.pods(name, key, here.attempt),
             removed=source is None,
             second_of=second.first if second is not None and moved is None else "",

@@ -11,8 +11,10 @@ have, which anybody on the worker may invent, have a few of them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
+from http import HTTPStatus
 from typing import Final, TypeAlias
 
 import anyio.abc
@@ -24,8 +26,9 @@ from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
-from multikueue.core.workload.seen.worker_states import Creating, Idle, InFlight, Removing, WritingStatus
-from multikueue.errors import ApiError, Conflict
+from multikueue.core.workload.seen.graces import LATE_CREATION
+from multikueue.core.workload.seen.worker_states import Creating, Idle, InDoubt, InFlight, Removing, WritingStatus
+from multikueue.errors import ApiError, Conflict, NotSent
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time
@@ -60,6 +63,8 @@ class _Failed:
     until: float
     """When its back-off ends, on the loop's clock."""
     why: str = ""
+    in_doubt_until: float = -math.inf
+    """Until when what was sent may prove to have been done."""
 
 
 @attrs.define(eq=False)
@@ -84,6 +89,11 @@ class WorkerBackoffs:
         """Whether a part has failed, and not succeeded since."""
         return part[1] in self._failed.get(part[0], {})
 
+    def in_doubt(self, part: WorkerPlan) -> bool:
+        """Whether what was sent last may have been done, though it failed, and does not show yet."""
+        failed = self._failed.get(part[0], {}).get(part[1])
+        return failed is not None and loop_time() < failed.in_doubt_until
+
     def failed(self, part: WorkerPlan, error: Exception) -> float:
         """Begin a back-off; return its seconds."""
         of_worker = self._failed.setdefault(part[0], {})
@@ -99,7 +109,8 @@ class WorkerBackoffs:
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
-        of_worker[part[1]] = _Failed(times, loop_time() + delay, str(error))
+        doubt = -math.inf if _is_refusal(error) else LATE_CREATION.total_seconds()
+        of_worker[part[1]] = _Failed(times, loop_time() + delay, str(error), loop_time() + doubt)
         self._forget_abandoned()
         return delay
 
@@ -198,7 +209,7 @@ class WorkerExecutor:
         """What is being done for a Workload on a worker at this moment."""
         part = self._under_way.get((cluster, key))
         if part is None:
-            return Idle()
+            return InDoubt() if self.backoffs.in_doubt((cluster, key)) else Idle()
         if any(isinstance(effect, CreateJob) for effect in part):
             return Creating()
         if any(isinstance(effect, DeleteWorkload) for effect in part):
@@ -288,6 +299,12 @@ class WorkerExecutor:
         """Where a copy of a Workload, or of its job, is made by these effects, if one is."""
         makes = any(isinstance(effect, CreateWorkload | CreateJob) for effect in effects)
         return self.effects.target(cluster) if makes else None
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether a write that failed so was not done: a conflict may be with itself, as requests are sent twice."""
+    has_refused = isinstance(error, ApiError) and 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return isinstance(error, NotSent) or (has_refused and not isinstance(error, Conflict))
 
 
 def _may_open_a_gate(effect: Effect) -> bool:

@@ -63,6 +63,8 @@ class WorkerSettings:
     """Something of this Workload changed on this worker; it may wait for so many seconds."""
     on_job: Callable[[ClusterName, GVK, ObjectKey, float], None]
     """A job of this kind and name changed there, and its row does not know its Workloads; it may wait as above."""
+    on_pods_left: Callable[[ClusterName, ObjectKey], None]
+    """A job copy of this Workload is gone there, and pods of it may still end."""
     on_queue: Callable[[ObjectKey], None]
     """This ClusterQueue changed there, or one of its LocalQueues."""
     fraction: Callable[[], float]
@@ -327,7 +329,9 @@ def _jobs(
         indexes={"workload": partial(kind.copy_entries, noted=True), CONTROLLER: controller_kinds},
         transform=lambda copy: drop_managed_fields(kind.slim_copy(copy)),
         knows_specs=kind.resource != POD,
-        on_change=copy_handler(kind, partial(to.on_workload, name), partial(to.on_job, name)),
+        on_change=copy_handler(
+            kind, partial(to.on_workload, name), partial(to.on_job, name), partial(to.on_pods_left, name)
+        ),
         predecessor=before.informer if before is not None else None,
     )
     return MutationCache(followed, kind.copy_entries)

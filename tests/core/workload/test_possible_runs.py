@@ -16,6 +16,7 @@ from multikueue.core.model.objects import with_value
 from tests.core.building import ADAPTER, EARLIER, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
     NOW,
+    SETTINGS,
     AnnounceWorkload,
     ApplyStatus,
     Connecting,
@@ -33,14 +34,14 @@ from tests.core.door import (
     sole,
     those,
 )
-from tests.core.wording import words
+from tests.core.wording import in_words, words
 
 AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
 RECORD = ["record w1"]
 W2 = ClusterName("w2")
-GRACE = timedelta(seconds=30)
-"""Of pods that say nothing of their own."""
+GRACE = timedelta(seconds=35)
+"""Of pods that say nothing of their own, with the time of a collector."""
 
 
 def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
@@ -102,6 +103,25 @@ class TestLastWorker:
         words, plan = decided(worker("w2", creation=Unanswered(timedelta(seconds=3))))
         assert (words[:1] == RECORD, plan.look_again) == (False, 7)
         assert decided(worker("w2", creation=Unanswered(timedelta(seconds=10))))[0][:1] == RECORD
+
+    @pytest.mark.parametrize("where", ["w1", "w2"])
+    def test_pods_of_a_copy_that_went_at_once_are_waited_for(self, where: str) -> None:
+        """Beside a real Kueue: somebody deleted the copy in the background, and 12 of 42 next runs began before."""
+
+        def after(seconds: float) -> Snapshot:
+            left, seen = timedelta(seconds=seconds), beside(worker("w2"))
+            return seen.with_workers(lambda at: attrs.evolve(at, pods_left_ago=left if at.name == where else None))
+
+        waits = decide(after(3))
+        assert "record w1" not in in_words(after(3), waits)
+        assert waits.look_again == 32
+        assert [told.note for told in those(AnnounceWorkload, waits.effects)] == [
+            f'Waiting for worker cluster "{where}": pods of the job copy that was deleted there may still end'
+        ]
+        assert words(after(35))[:1] == RECORD
+        limited = attrs.evolve(SETTINGS, pod_grace_limit=timedelta(seconds=10))
+        assert words(after(14), settings=limited)[:1] != RECORD
+        assert words(after(15), settings=limited)[:1] == RECORD
 
     def test_a_creation_in_flight_is_waited_for(self) -> None:
         assert decided(worker("w2", in_flight=Creating()))[0][:1] != RECORD

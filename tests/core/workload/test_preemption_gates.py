@@ -19,6 +19,7 @@ from tests.core.door import (
     ApplyStatus,
     Connecting,
     CreateWorkload,
+    InDoubt,
     Lost,
     Plan,
     Snapshot,
@@ -81,6 +82,13 @@ def test_while_a_gate_is_being_opened_no_other_is() -> None:
     """Both workers say within a moment that they are blocked: the second of them before the first's gate shows."""
     opening = attrs.evolve(closed("w2"), in_flight=WritingStatus())
     assert with_gates(snapshot(OFFERED, closed("w1"), opening)).effects == ()
+
+
+def test_a_gate_that_may_have_been_opened_is_opened_again_before_any_other() -> None:
+    """The request was sent twice, and the second one found what the first had done (simulation, seed 22929)."""
+    doubtful = attrs.evolve(closed("w2"), in_flight=InDoubt())
+    seen = snapshot(OFFERED, closed("w1"), doubtful)
+    assert in_words(seen, with_gates(seen)) == ["open gate on w2"]
 
 
 def test_the_gate_is_opened_as_kueue_keeps_it() -> None:

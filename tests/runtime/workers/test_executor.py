@@ -14,7 +14,7 @@ import structlog
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
-from multikueue.errors import Conflict, Forbidden, ServerFault
+from multikueue.errors import ApiError, Conflict, Forbidden, NotSent, ServerFault
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.workers import executor as worker_executor
 from multikueue.runtime.workers.executor import PLACES, SHARE, UNKNOWN_SHARE, WorkerBackoffs, WorkerExecutor
@@ -29,6 +29,8 @@ from tests.core.door import (
     DeleteWorkload,
     Effect,
     Idle,
+    InDoubt,
+    InFlight,
     Removing,
     WritingStatus,
 )
@@ -217,6 +219,26 @@ async def test_what_may_let_a_worker_preempt_is_known_while_it_is_under_way(effe
         assert executor.in_flight(W1, KEY) == WritingStatus(may_preempt=preempts)
         assert executor.in_flight(W2, KEY) == Idle()
         await executor.wait_idle()
+        assert executor.in_flight(W1, KEY) == Idle()
+
+
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (Conflict("modified", status=409), InDoubt()),
+        (ServerFault("no answer"), InDoubt()),
+        (Forbidden("no", status=403), Idle()),
+        (NotSent("no connection"), Idle()),
+    ],
+    ids=["conflict", "no answer", "refused", "not sent"],
+)
+async def test_what_failed_may_have_been_done_for_ten_seconds(error: ApiError, state: InFlight) -> None:
+    """A request that is sent twice conflicts with itself."""
+    async with World(FakeEffects(lambda _effect: error)).executing() as executor:
+        await executor.execute(KEY, None, (ApplyStatus(W1, {}, "kueue-admission"),))
+        await executor.wait_idle()
+        assert executor.in_flight(W1, KEY) == state
+        await anyio.sleep(10)
         assert executor.in_flight(W1, KEY) == Idle()
 
 

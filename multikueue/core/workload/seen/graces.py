@@ -35,6 +35,8 @@ HELD_UP: Final = timedelta(seconds=5)
 """After so long without a change a deletion counts as refused, or held up."""
 FINALIZER: Final = timedelta(seconds=10)
 """How long it may take to let go of a Workload copy that is deleted and has no job any more."""
+COLLECTION: Final = timedelta(seconds=5)
+"""How long a garbage collector may take to delete the pods of what was deleted in the background."""
 LEFTOVER_GRACE: Final = timedelta(seconds=60)
 """How much longer than its pods' grace period the deletion of a job may take: twice Kubernetes' own."""
 LONGEST_GRACE: Final = timedelta(minutes=5)

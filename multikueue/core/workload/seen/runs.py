@@ -24,6 +24,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model import adapter as kinds
 from multikueue.core.model import giving_up, workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.grace import pod_grace
@@ -55,10 +56,15 @@ class Run:
 @once
 def possible_runs(situation: Situation) -> tuple[Run, ...]:
     """Every worker that may run it unseen."""
-    times = ((worker, _may_run_for(situation, worker)) for worker in situation.workers)
-    why = "it cannot be seen and may still run an earlier attempt"
-    runs = ((worker, left) for worker, left in times if left > _ZERO)
-    return tuple(Run(worker.name, left, "" if worker.in_sight else why) for worker, left in runs)
+    runs = (_possible_run(situation, worker) for worker in situation.workers)
+    return tuple(run for run in runs if run.until > _ZERO)
+
+
+def _possible_run(situation: Situation, worker: Worker) -> Run:
+    left, ends = _may_run_for(situation, worker), _pods_end_in(situation, worker)
+    if ends > left:
+        return Run(worker.name, ends, "pods of the job copy that was deleted there may still end")
+    return Run(worker.name, left, "" if worker.in_sight else "it cannot be seen and may still run an earlier attempt")
 
 
 def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
@@ -66,10 +72,11 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
 
     Args:
         situation: the Workload, with quota and no worker.
-        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other.
-            What is `stuck` is a leftover.
+        chosen: the worker about to be recorded. An earlier job there has the same name: the two exclude each other,
+            but for pods of one that is gone. What is `stuck` is a leftover.
     """
-    kept = {chosen.name, *(worker.name for worker in situation.workers if stuck(situation, worker) is not None)}
+    kept = {worker.name for worker in situation.workers if stuck(situation, worker) is not None}
+    kept |= set() if _pods_end_in(situation, chosen) else {chosen.name}
     yield from (run for run in possible_runs(situation) if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
@@ -82,7 +89,7 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
     if worker.in_sight:
         return graces.LATE_CREATION - worker.creation.ago if isinstance(worker.creation, states.Unanswered) else _ZERO
     if unstopped(situation, worker) is not None:
-        left = left_of_short_loss(situation, worker) or _pods_end_within(situation, worker)
+        left = left_of_short_loss(situation, worker) or _pods_end_in(situation, worker)
         return left or situation.settings.worker_lost_timeout
     if _hides_only_jobs(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
         return _ZERO
@@ -104,15 +111,20 @@ def _runs_beside(situation: Situation, worker: Worker) -> bool:
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return False
     # Kueue gives quota back once a job has stopped: its pods may still end.
-    ends = worker.facts.gives_quota_back or _pods_end_within(situation, worker) > _ZERO
+    ends = worker.facts.gives_quota_back or _pods_end_in(situation, worker) > _ZERO
     return ends or not worker.facts.is_stopping or may_start_unseen(worker)
 
 
-def _pods_end_within(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
-    from the last change of anything."""
+def _pods_end_in(situation: Situation, worker: Worker) -> timedelta:
+    """For how much longer pods of a job may end that does not show: it was deleted in the background, or its Kueue has
+    stopped it where jobs are hidden. They have their grace period, in the second case from the last change of anything.
+    """
     stopped = worker.facts.has_had_owner and worker.facts.is_stopping and not (worker.in_sight or worker.jobs)
-    return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
+    since = situation.snapshot.quiet_for if stopped else worker.pods_left_ago
+    if since is None:
+        return _ZERO
+    grace = pod_grace(worker.copy or situation.snapshot.workload or {})
+    return max(_ZERO, min(grace, situation.settings.pod_grace_limit) + graces.COLLECTION - since)
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
@@ -281,7 +293,7 @@ def _earlier_slices(situation: Situation) -> list[Json]:
 def may_have_pods(situation: Situation, job: Json) -> bool:
     """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
     adapter = situation.snapshot.adapter
-    return adapter is None or (adapter.outcome(job) is None and not adapter.pods_are_gone(job))
+    return adapter is None or kinds.may_have_pods(adapter, job)
 
 
 def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
@@ -328,4 +340,4 @@ def may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool
         return had_it and (asked or worker.facts.can_be_asked)
     hidden = not worker.in_sight and (worker.facts.has_had_owner or not isinstance(worker.creation, states.NothingSent))
     hidden = hidden and (situation.snapshot.workload is None or not is_new(situation, worker))
-    return hidden and (worker.facts.runs or may_start_unseen(worker) or _pods_end_within(situation, worker) > _ZERO)
+    return hidden and (worker.facts.runs or may_start_unseen(worker) or _pods_end_in(situation, worker) > _ZERO)

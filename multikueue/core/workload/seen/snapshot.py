@@ -101,6 +101,9 @@ class Worker:
     """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
     slices: tuple[Json, ...] = ()
     """The Workload copies there of its job's slices that are over on the manager, but not there."""
+    pods_left_ago: timedelta | None = None
+    """How long ago a job copy of it that may have had pods went at once; None: none did, as far as this process has
+    seen."""
     pods: tuple[Json, ...] | None = ()
     """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
     looked for them yet."""

@@ -109,7 +109,12 @@ class WritingStatus:
     """Whether it may do so before that shows: not if a gated copy is being created."""
 
 
-InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus
+@attrs.frozen
+class InDoubt:
+    """What was sent a moment ago failed, and may have been done all the same."""
+
+
+InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus | InDoubt
 """What this process is doing there at this moment."""
 
 
