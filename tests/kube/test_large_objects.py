@@ -96,9 +96,15 @@ async def test_what_is_kept_of_such_an_answer_has_the_size_of_the_whole() -> Non
     assert size_noted(cache.get(KEY) or {}) == 1_000_000
 
 
-def entry(by_name: bool, manager: str, names: Json, **last: Json) -> Json:
+def entry(by_name: bool, manager: str, names: Json, **last: str) -> Json:
     """An entry of `managedFields`, as API servers write it for kinds of their own, or for others."""
-    fields = {"manager": manager, "operation": "Update", "apiVersion": "v1", "time": "t", "fieldsType": "FieldsV1"}
+    fields: Json = {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "t",
+        "fieldsType": "FieldsV1",
+    }
     fields |= {"fieldsV1": names, **last}
     return dict(sorted(fields.items())) if by_name else fields
 
