@@ -120,15 +120,14 @@ def test_of_managed_fields_the_names_of_fields_are_not_decoded(by_name: bool, na
         entry(by_name, "b", {"f:text": {f"f:x{n}": {} for n in range(9_000)}}),
         entry(by_name, "c", odd, subresource="status"),
     ]
-    managed = {"managedFields": entries if status_last else entries[::-1]}
-    metadata = {"annotations": {"a": '"managedFields":[{"manager":"'}, **managed}
-    metadata |= {"name": "a", "namespace": "n"} if by_name else {}
-    obj = {"metadata": {} if by_name else {"name": "a"}, "spec": {"suspend": True}, "status": {"ready": 1}}
-    obj["metadata"] |= metadata
+    metadata: Json = {"annotations": {"a": '"managedFields":[{"manager":"'}}
+    metadata["managedFields"] = entries if status_last else entries[::-1]
+    metadata = {**metadata, "name": "a"} if by_name else {"name": "a", **metadata}
+    obj: Json = {"metadata": metadata, "spec": {"suspend": True}, "status": {"ready": 1}}
     text = orjson.dumps(obj)
     assert len(shorter := lean(text)) < len(text) - 100_000
-    left = [{**written, "fieldsV1": None} for written in obj["metadata"]["managedFields"]]
-    assert orjson.loads(shorter) == {**obj, "metadata": {**obj["metadata"], "managedFields": left}}
+    left = [{**written, "fieldsV1": None} for written in metadata["managedFields"]]
+    assert orjson.loads(shorter) == {**obj, "metadata": {**metadata, "managedFields": left}}
     assert decoded_answer(lambda _: {}, text) == orjson.loads(shorter)
     assert parsed("w1", line_of(obj), lambda _: {}).object == orjson.loads(shorter)
     assert parsed("w1", line_of(obj), None).object == obj
