@@ -22,10 +22,13 @@ from multikueue.core.dispatchers.dispatcher import (
     Facts,
     Figures,
     Nomination,
+    NotTaken,
+    Remembering,
     Waiting,
 )
 from multikueue.core.dispatchers.incremental import Incremental
 from multikueue.core.dispatchers.reasons import Reason
+from multikueue.core.effects import ConfigStatistics
 from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.connection import Health
@@ -107,7 +110,7 @@ if TYPE_CHECKING:  # the names of `_LAZY`
     from multikueue.runtime.inventory.service import Inventory, PlacementController, PlacementOptions
     from multikueue.runtime.inventory_part import InventoryOptions
     from multikueue.runtime.manager import Manager, ManagerSettings
-    from multikueue.runtime.parts import BringsPart, Part, PartHost
+    from multikueue.runtime.parts import BringsPart, Part, PartHost, PartOf
 
     __version__: str
 
@@ -138,6 +141,7 @@ __all__ = [
     "ClusterName",
     "ClusterPool",
     "ClusterProfileError",
+    "ConfigStatistics",
     "Conflict",
     "Connect",
     "Controller",
@@ -177,10 +181,12 @@ __all__ = [
     "Nomination",
     "NotFound",
     "NotSent",
+    "NotTaken",
     "ObjectKey",
     "ObjectList",
     "Part",
     "PartHost",
+    "PartOf",
     "PlacementController",
     "PlacementHook",
     "PlacementOptions",
@@ -192,6 +198,7 @@ __all__ = [
     "Reader",
     "Reason",
     "Reconciler",
+    "Remembering",
     "RequestHook",
     "Resource",
     "ReviewHook",
@@ -245,7 +252,7 @@ _LAZY = {
     "multikueue.runtime.election": ("Elector",),
     "multikueue.runtime.inventory_part": ("InventoryOptions",),
     "multikueue.runtime.manager": ("Manager", "ManagerSettings"),
-    "multikueue.runtime.parts": ("BringsPart", "Part", "PartHost"),
+    "multikueue.runtime.parts": ("BringsPart", "Part", "PartHost", "PartOf"),
     "multikueue.runtime.inventory.service": ("Inventory", "PlacementController", "PlacementOptions"),
 }
 """The names that are imported when they are first used, by module."""

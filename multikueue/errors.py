@@ -161,7 +161,7 @@ class Cause(enum.StrEnum):
     CHECKS_AWAITED = "ChecksAwaited"
     """Its own admission checks."""
     EVICTED = "Evicted"
-    GIVEN_UP = "GivenUp"
+    COPY_ENDED = "CopyEnded"
     """Its Kueue has ended the copy."""
     ON_HOLD = "OnHold"
     """Its Kueue holds the job without an eviction."""

@@ -257,7 +257,8 @@ class Caches(Protocol):
 
 
 class RequestHook(Protocol):
-    """Observes every request, for metrics."""
+    """Observes every request, for metrics. Called in the loop, as all hooks are: it must not wait. What it raises is in
+    the log, the first time, and holds up nothing."""
 
     def observe(self, cluster: str, verb: str, resource: str, status: int, seconds: float) -> None:
         """A request has ended; a watch counts as answered once it is accepted.
@@ -272,14 +273,14 @@ class RequestHook(Protocol):
 
 
 class ControllerHook(Protocol):
-    """Observes every reconcile, for metrics."""
+    """Observes every reconcile, for metrics; see `RequestHook`."""
 
     def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
         """A reconcile has ended, after `seconds`."""
 
 
 class ManagerHook(Protocol):
-    """Observes what happens to Workloads and workers, for metrics. Called in the loop: it must not wait or raise."""
+    """Observes what happens to Workloads and workers, for metrics; see `RequestHook`."""
 
     def dispatched(self, cluster_queue: str, cluster: ClusterName) -> None:
         """A Workload of this ClusterQueue was offered to a worker."""
@@ -310,7 +311,7 @@ class ManagerHook(Protocol):
 
 
 class PlacementHook(Protocol):
-    """Observes configs that are filled from an inventory, for metrics. Called in the loop: not to wait or raise."""
+    """Observes configs that are filled from an inventory, for metrics; see `RequestHook`."""
 
     def filled(self, config: str, figures: ConfigStatistics) -> None:
         """A MultiKueueConfig was looked at."""
@@ -323,7 +324,7 @@ class PlacementHook(Protocol):
 
 
 class ReviewHook(Protocol):
-    """Observes every answer of the webhook, for metrics."""
+    """Observes every answer of the webhook, for metrics; see `RequestHook`."""
 
     def reviewed(self, outcome: str) -> None:
         """A review was answered: `delegated`, `warned`, `untouched`, `malformed` or `unavailable`."""

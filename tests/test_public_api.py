@@ -16,7 +16,7 @@ import attrs
 import pytest
 
 import multikueue
-from multikueue import errors, protocols, testing
+from multikueue import adapters, errors, protocols, testing
 
 
 def _lazy_names() -> dict[str, str]:
@@ -55,6 +55,37 @@ def test_a_name_is_what_type_checkers_take_it_for(name: str) -> None:
 
     assert getattr(multikueue, name) is getattr(importlib.import_module(module), name)
     assert name in dir(multikueue)
+
+
+def _named_in(annotation: object) -> set[str]:
+    return set(re.findall(r"[A-Z]\w+", annotation)) if isinstance(annotation, str) else set()
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        getattr(adapters, name)
+        for name in adapters.__all__
+        if attrs.has(getattr(adapters, name)) and name != "SafeAdapter"
+    ]
+    + [multikueue.Nomination, multikueue.NotTaken, multikueue.Part, multikueue.Dispatcher, multikueue.Figures]
+    + [value for name, value in vars(protocols).items() if name.endswith("Hook")],
+)
+def test_what_somebody_writes_is_made_of_public_names(written: type[Any]) -> None:
+    """A row could not say where pod templates are, nor a dispatcher that nobody took it."""
+    public = {*multikueue.__all__, *adapters.__all__, "Declaration"}
+    fields = attrs.fields(written) if attrs.has(written) else ()
+    named = {name for field in fields if field.init for name in _named_in(field.type)}
+    if not fields:
+        methods = (value for value in vars(written).values() if inspect.isfunction(value))
+        named = {name for method in methods for kind in method.__annotations__.values() for name in _named_in(kind)}
+    ours = {name for name in named if vars(sys.modules[written.__module__]).get(name) is not None}
+    internal = {
+        name
+        for name in ours - public
+        if getattr(getattr(sys.modules[written.__module__], name), "__module__", "").startswith("multikueue")
+    }
+    assert internal == set()
 
 
 def test_help_of_the_manager_explains_what_it_is_given() -> None:

@@ -7,9 +7,12 @@ its copy. What all kinds share is in `JobKind` once. Nothing here does I/O; rows
 from __future__ import annotations
 
 from multikueue.adapters.kind import JobKind
+from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.registry import AVAILABLE, BUILTIN, AdapterRegistry
-from multikueue.adapters.rules import CopyRules, Delegation, HoldRules, Membership, StatusRules, SyncRules
+from multikueue.adapters.rules import CopyRules, Delegation, HoldRules, Membership, StatusRules, SyncRules, TimeToLive
 from multikueue.adapters.safe import SafeAdapter
+from multikueue.adapters.templates import PodTemplates
+from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
 
 __all__ = [
@@ -20,10 +23,14 @@ __all__ = [
     "Delegation",
     "HoldRules",
     "JobKind",
+    "ManagedBySupport",
     "Membership",
     "Outcome",
+    "PodTemplates",
     "SafeAdapter",
     "Stamp",
     "StatusRules",
     "SyncRules",
+    "TimeToLive",
+    "Words",
 ]

@@ -31,7 +31,7 @@ class AdapterRegistry:
     """Rows keyed by GVK, each made safe. Built once from a list and passed to whoever needs it.
 
     Raises:
-        AdapterError: two rows for one kind; the message names where both come from.
+        AdapterError: two rows for one kind, and the message names where both come from; or what is no row.
     """
 
     def __init__(self, kinds: Iterable[JobKind]) -> None:
@@ -39,6 +39,8 @@ class AdapterRegistry:
         self._adapters: dict[GVK, SafeAdapter] = {}
         self._sources: dict[GVK, str] = {}
         for number, kind in enumerate(kinds, 1):
+            if not isinstance(kind, JobKind):
+                raise AdapterError(f"row {number} is {kind!r:.100}, which is no multikueue.JobKind")
             gvk, built_in = kind.resource.gvk, f"the built-in {kind.framework}" if kind.framework else ""
             source = kind.source or built_in or f"row {number}"
             if gvk in self._adapters:

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from multikueue.adapters.managed_by_support import ManagedBySupport
-from multikueue.adapters.templates import Path, PodTemplates
+from multikueue.adapters.templates import Path, PodTemplates, are_paths, is_path
 from multikueue.adapters.words import Words
 from multikueue.core.model.adapter import Outcome, Stamp
 from multikueue.core.model.conditions import changed_at, conditions, find, is_true, parse_timestamp
@@ -38,7 +38,7 @@ def never_finished(job: Json) -> Outcome | None:
 class Delegation:
     """Who runs a job: the manager's own controller, or we."""
 
-    path: Path | None = ("spec", "managedBy")
+    path: Path | None = attrs.field(default=("spec", "managedBy"), validator=is_path)
     """Where the job says it; None for kinds without such a field, which are always taken as delegated."""
     value: str = ""
     """What a job that is delegated says there; empty for kinds that say the controller's name."""
@@ -77,9 +77,9 @@ class TimeToLive:
     With neither of the last two no controller deletes the job itself by it: MPI's deletes its launcher.
     """
 
-    seconds: Path
+    seconds: Path = attrs.field(validator=is_path)
     """Where it says for how many seconds it stays."""
-    completed: Path = ()
+    completed: Path = attrs.field(default=(), validator=is_path)
     """Where its status has the time from which they count."""
     conditions: tuple[str, ...] = ()
     """Otherwise: those of an end, of which one is true. They count since it has become so."""
@@ -137,15 +137,15 @@ def sized_there(path: Path, said: str, by: str) -> Callable[[Json], str]:
 class CopyRules:
     """What a copy is made like, from the manager's job."""
 
-    left_out: tuple[Path, ...] = ()
+    left_out: tuple[Path, ...] = attrs.field(default=(), validator=are_paths)
     """What a copy does not have, beside who runs the job: what the manager's API server or Kueue filled in."""
-    suspend: Path | None = ("spec", "suspend")
+    suspend: Path | None = attrs.field(default=("spec", "suspend"), validator=is_path)
     """Where the job says that it should not run; None for kinds that Kueue holds by scheduling gates."""
     suspend_value: Any = True
     """What it says there then."""
     templates: tuple[PodTemplates, ...] = ()
     """Where its pod templates are. A copy of a job that has been started has them as its Workload does."""
-    config_maps: tuple[Path, ...] = ()
+    config_maps: tuple[Path, ...] = attrs.field(default=(), validator=are_paths)
     """Where it names ConfigMaps beside these."""
     sanitised: Callable[[Json], Json] = lambda spec: spec
     """Changes the spec of a copy where leaving fields out is not enough; may change its argument."""
@@ -157,7 +157,7 @@ class CopyRules:
     """What the manager's job says that nobody heeds: its copy lacks it, and the manager's controller passes over it."""
     refused: Callable[[Json], str] = lambda job: ""
     """Why the manager's job is not dispatched, in words for its user; empty: it is."""
-    unread: tuple[Path, ...] = ()
+    unread: tuple[Path, ...] = attrs.field(default=(), validator=are_paths)
     """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
 
 
@@ -169,7 +169,7 @@ class StatusRules:
     """When the manager's job shows the status of its copy, and how much of it: by default always all of it. None for
     kinds whose status is the manager's own. It is not asked while the manager's job is suspended and its copy runs, nor
     of a job that shows its end while its copy shows none."""
-    addresses: tuple[Path, ...] = ()
+    addresses: tuple[Path, ...] = attrs.field(default=(), validator=are_paths)
     """What in it are addresses of the copy's own network: the manager's job does not show them, where the daemon's
     `pods.copyAddresses` does not say otherwise. On the manager they are nobody's, or belong to something else."""
     words: Words | None = None
@@ -202,7 +202,7 @@ class StatusRules:
 class SyncRules:
     """What of a copy follows the manager's job after it was made."""
 
-    forwarded: tuple[Path, ...] = ()
+    forwarded: tuple[Path, ...] = attrs.field(default=(), validator=are_paths)
     """Fields that follow."""
     followed: SyncRule | None = None
     """What else follows, where `forwarded` is not enough."""

@@ -10,6 +10,7 @@ import attrs
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.started import is_started, restore
+from multikueue.errors import AdapterError
 
 Path: TypeAlias = tuple[str, ...]
 """Where a field of an object is: `("spec", "managedBy")`."""
@@ -19,11 +20,37 @@ KEY: Final = "*"
 """What names the entries of a mapping."""
 
 
+_LIKE: Final = "write one as ('spec', 'managedBy')"
+
+
+def is_path(rules: object, field: attrs.Attribute[Any], value: object) -> None:
+    """A validator of a path, or of none.
+
+    Raises:
+        AdapterError: it is something else, as a text, whose letters would be taken for names of fields.
+    """
+    if value is not None and value != field.default:
+        _check(rules, field, value)
+
+
+def are_paths(rules: object, field: attrs.Attribute[Any], value: object) -> None:
+    """A validator of several paths; see `is_path`."""
+    if not isinstance(value, Iterable):
+        raise AdapterError(f"{type(rules).__name__}.{field.name}: {value!r} is no list of paths: {_LIKE}")
+    for path in value:
+        _check(rules, field, path)
+
+
+def _check(rules: object, field: attrs.Attribute[Any], path: object) -> None:
+    if not isinstance(path, tuple) or not path or not all(isinstance(step, str) for step in path):
+        raise AdapterError(f"{type(rules).__name__}.{field.name}: {path!r} is not a path of a field: {_LIKE}")
+
+
 @attrs.frozen(kw_only=True)
 class PodTemplates:
     """The pod templates at one path. Which pod set is whose is told by names, in any case, or else by their order."""
 
-    at: Path
+    at: Path = attrs.field(validator=is_path)
     """Of a job; `*` stands for every entry of a list or mapping."""
     pod_set: str = ""
     """The name of the pod set, where there is one."""

@@ -79,7 +79,10 @@ class ConfigStatistics:
     """How many clusters there are in each role, for the metrics."""
 
     selected: int = 0
+    """That the inventory selects."""
     listed: int = 0
+    """That the config lists."""
     draining: int = 0
+    """That are leaving it: they get nothing new, and stay until their jobs have ended."""
     since: datetime | None = None
     """Since when the decision is as it is, as far as this process has seen; None: there is none."""

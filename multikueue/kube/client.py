@@ -36,6 +36,7 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
 from multikueue.kube.tunnel import Tunnel, opened_tunnel
+from multikueue.logs import unfailing
 from multikueue.protocols import Known, ObjectList, Propagation, Received, RequestHook, Subresource, WatchEvent
 
 
@@ -70,8 +71,8 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        shared = self.plugins, self._activity, self.large_json
-        opening = open_requester(self.config, self.name, self.options, self.hook, *shared)
+        shared = unfailing(self.hook), self.plugins, self._activity, self.large_json
+        opening = open_requester(self.config, self.name, self.options, *shared)
         self._opened = await self._lifetime.enter_async_context(opening)
         return self
 

@@ -26,7 +26,7 @@ from multikueue.kube.kubeconfigs.client_configuration import Given, cluster_conf
 from multikueue.kube.kubeconfigs.config import ClusterConfig
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient, Caches
-from multikueue.runtime.loop import BackgroundTasks, SteadyClock
+from multikueue.runtime.loop import BackgroundTasks, SteadyClock, own_cancellation
 
 Connect: TypeAlias = Callable[[ClusterName, ClusterConfig], AbstractAsyncContextManager[ApiClient]]
 """Makes the client for a cluster. Building it does no I/O; using it does."""
@@ -242,13 +242,13 @@ class ClusterPool(Generic[S]):
             self._step(cluster, cluster_state.Reported(link.number, caches.health))
 
         try:
-            with opened.everything:
+            with own_cancellation(), opened.everything:
                 async with self.connect(cluster.name, link.config) as client:
                     caches = opened.caches = self.build(cluster.name, client, cluster.known, report)
                     with opened.watching:
                         await caches.run()
                     await anyio.sleep(LINGER)
-        except Exception as error:  # it costs this cluster alone (never CancelledError)
+        except Exception as error:  # it costs this cluster alone (never its own cancellation)
             if isinstance(error, MultiKueueError) and opened.caches is None:
                 self._step(cluster, cluster_state.ClientFailed(link.number, str(error)))
             else:

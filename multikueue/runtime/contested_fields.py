@@ -48,7 +48,7 @@ class ContestedFields:
         if len(self._made) > KEPT:
             del self._made[next(iter(self._made))]
 
-    def given_up(self, cluster: ClusterName, patch: Json) -> bool:
+    def is_left_to_others(self, cluster: ClusterName, patch: Json) -> bool:
         """Whether a change is not made any more."""
         return self._last(cluster, patch) >= MOST
 
@@ -64,8 +64,7 @@ class ContestedFields:
         last = self._made.get((cluster, _uid(patch)))
         if last is None or last.change != _change(patch):
             return 0
-        given_up = last.times >= MOST
-        return last.times if given_up or loop_time() - last.at < WITHIN else 0
+        return last.times if last.times >= MOST or loop_time() - last.at < WITHIN else 0
 
 
 def contested(patch: Json, copy: Json) -> str:

@@ -18,9 +18,9 @@ from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Conflict
-from multikueue.logs import get_logger
+from multikueue.logs import get_logger, unfailing
 from multikueue.protocols import ControllerHook, Reconciler
-from multikueue.runtime.loop import loop_time
+from multikueue.runtime.loop import loop_time, own_cancellation
 
 K = TypeVar("K", bound=Hashable)
 
@@ -127,9 +127,13 @@ class Controller(Generic[K]):
     fraction: Callable[[], float] = attrs.field(kw_only=True, default=lambda: 0.0)
     """The source of jitter: numbers in [0, 1)."""
     hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
+    """For metrics. What it raises is in the log, and holds up nothing."""
     _failures: dict[K, tuple[int, str]] = attrs.field(factory=dict, init=False)
     """By key, how many there were in a row, and the last one's words: the log has them once."""
     _draining: bool = attrs.field(default=False, init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.hook = unfailing(self.hook)
 
     def __repr__(self) -> str:
         counts = self.queue.statistics()
@@ -173,10 +177,10 @@ class Controller(Generic[K]):
         started = loop_time()
         error: Exception | None = None
         try:
-            with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)):
+            with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)), own_cancellation():
                 action = await self.reconciler.reconcile(key)
             delay = None if action is None else action.delay
-        except Exception as failure:  # it costs this key alone (never CancelledError)
+        except Exception as failure:  # it costs this key alone (never its own cancellation)
             error = failure
             self._retry(key, failure)
         else:

@@ -177,7 +177,7 @@ class EffectExecutor:
         resource, key = effect.resource, effect.key
         cache = target.cache_of(resource.gvk)
         of_copy = isinstance(effect, effects.PatchJob)
-        if of_copy and self._contested.given_up(effect.cluster, effect.patch):
+        if of_copy and self._contested.is_left_to_others(effect.cluster, effect.patch):
             await self._tell_contested(target, effect, workload)
             return
         try:

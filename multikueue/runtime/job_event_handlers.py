@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import attrs
+
 from multikueue.adapters import SafeAdapter
 from multikueue.adapters.safe import Problems
 from multikueue.core.model.adapter import may_have_pods
 from multikueue.core.model.kinds import POD
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import dig, finalizers_of, is_terminating
+from multikueue.core.model.objects import dig, finalizers_of, is_terminating, uid
 from multikueue.core.model.worker_names import origin_key
 from multikueue.kube.informers.informer import Handler
 from multikueue.logs import get_logger
@@ -74,10 +76,24 @@ def delay_of(adapter: SafeAdapter, old: Json | None, new: Json | None) -> float:
     return 0.0 if adapter.may_have_ended(new) else STATUS_BATCH
 
 
-def _leaves_pods(adapter: SafeAdapter, gone: Json) -> bool:
-    """Whether pods may outlive a copy: one that is deleted in the foreground goes after them, and pods own nothing."""
-    waited = FOREGROUND_FINALIZER in finalizers_of(gone) or adapter.resource == POD
-    return not waited and may_have_pods(adapter, gone)
+@attrs.define(eq=False)
+class _PodsLeft:
+    """Tells which copies may leave pods: what is deleted in the foreground goes after its own, and pods own none."""
+
+    adapter: SafeAdapter
+    _in_foreground: set[str] = attrs.field(factory=set)
+    """UIDs. Another finalizer may hold a copy after its pods have gone."""
+
+    def changed(self, old: Json | None, new: Json | None) -> bool:
+        """Note an event of a copy; whether that is gone, and pods of it may still end."""
+        if new is not None:
+            if FOREGROUND_FINALIZER in finalizers_of(new):
+                self._in_foreground.add(uid(new))
+            return False
+        if old is None or uid(old) in self._in_foreground:
+            self._in_foreground.discard(uid(old or {}))
+            return False
+        return self.adapter.resource != POD and may_have_pods(self.adapter, old)
 
 
 def copy_handler(
@@ -96,10 +112,12 @@ def copy_handler(
         on_pods_left: called for each Workload of a copy that is gone while pods of it may still end.
     """
 
+    pods_left = _PodsLeft(adapter)
+
     def on_change(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
         after = delay_of(adapter, old, new)
         workloads, complete = concerned(adapter, old, new)
-        left = new is None and old is not None and _leaves_pods(adapter, old)
+        left = pods_left.changed(old, new)
         for workload in workloads:
             if left:
                 on_pods_left(workload)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, TypeAlias
 
@@ -92,6 +93,26 @@ class BackgroundTasks:
                 await self._wakeup.wait()
 
 
+class UnaskedCancellation(Exception):
+    """A task has been told that it is cancelled, and nobody has cancelled it: something that it waited for was."""
+
+
+@contextmanager
+def own_cancellation() -> Iterator[None]:
+    """Let through the cancellation of this task only: a task group takes any for an end in order, and says nothing.
+
+    Raises:
+        UnaskedCancellation: nobody has cancelled this task.
+    """
+    try:
+        yield
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise UnaskedCancellation("something that it waited for was cancelled") from error
+
+
 async def unending(name: str, task: Task) -> None:
     """Run a task until cancelled; again after `AGAIN` if it ends. What it raises unexpectedly is logged.
 
@@ -101,7 +122,8 @@ async def unending(name: str, task: Task) -> None:
     """
     while True:
         try:
-            await task()
+            with own_cancellation():
+                await task()
         except Exception as error:  # never CancelledError
             log.error("unexpected exception", task=name, exc_info=error)
         await anyio.sleep(AGAIN)

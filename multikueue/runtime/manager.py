@@ -12,6 +12,7 @@ from typing import cast
 
 import anyio.abc
 import attrs
+from attrs.validators import instance_of
 
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
@@ -26,6 +27,7 @@ from multikueue.kube import KubeClient
 from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.kube.informers.list_pages import InitialList
 from multikueue.kube.kubeconfigs.client_configuration import Given, is_configuration
+from multikueue.logs import unfailing
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.queue_informers import QueueInformers
@@ -60,12 +62,12 @@ from multikueue.runtime.workers.pool import WorkerPool, target_on
 class ManagerSettings:
     """The settings of a manager."""
 
-    plan: PlanSettings = attrs.field(factory=PlanSettings)
+    plan: PlanSettings = attrs.field(factory=PlanSettings, validator=instance_of(PlanSettings))
     name: str = ""
     """By which namespaces of workers allow its copies, which say then where they come from. Empty: they do not."""
     namespace: str = "kueue-system"
     """Where the kubeconfig Secrets are: Kueue's own namespace."""
-    gc_interval: timedelta = timedelta(minutes=1)
+    gc_interval: timedelta = attrs.field(default=timedelta(minutes=1), validator=instance_of(timedelta))
     """How often Workloads with copies are reconciled without an event, from the caches; 0: never. It removes what an
     error left behind. Those that run where they should take turns (`core/machinery/resync.py`). Kueue's default."""
     concurrency: int = 32
@@ -143,10 +145,12 @@ class Manager:
     """That of the Workloads first: it alone needs the manager's jobs."""
     _services: tuple[Task, ...] = attrs.field(init=False)
     """What runs beside the controllers; nothing waits for it."""
+    _begun: bool = attrs.field(default=False, init=False)
 
     def __attrs_post_init__(self) -> None:
         """Caches first, then who listens to them, then who decides by them; what is optional comes last."""
         settings, cluster, memory = self.settings, self._caches(), WorkloadMemory()
+        hook = unfailing(self.hook)
         self.cluster, work = cluster, WorkQueues(workload_queue(cluster, memory, settings.concurrency))
         process = Process(self.clock, self.fraction, self.instance, self.controller_hook)
         queues = QueueInformers.build(
@@ -155,10 +159,10 @@ class Manager:
         recompute = partial(enqueue_all, work.quotas, queues)
         backoffs = WorkerBackoffs(fraction=self.fraction)
         from_workers = self._from_workers = WorkerHandlers(
-            cluster, work, memory, backoffs, recompute, self.hook, self._follows
+            cluster, work, memory, backoffs, recompute, hook, self._follows
         )
         workers = self.workers = self._worker_pool(from_workers)
-        cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, self.hook).changed)
+        cluster.workloads.informer.subscribe(TransitionLog(cluster, self.clock, hook).changed)
         handlers = ManagerHandlers(
             cluster, work, memory, recompute, partial(ask_again, workers, backoffs), workers.note_names
         )
@@ -169,14 +173,14 @@ class Manager:
         events = EventRecorder(self.client, "kueue-workload-controller", self.instance, self.clock)
         origin = Origin(settings.name, self.client) if settings.name else None
         effects = EffectExecutor(
-            partial(_target, cluster, workers), events, memory, self.hook, work.workloads.enqueue, origin
+            partial(_target, cluster, workers), events, memory, hook, work.workloads.enqueue, origin
         )
         host = PartHost(cluster, workers, work.workloads, process)
         self._dispatching = brought_by(self.dispatcher, host)
         self._executor = WorkerExecutor(effects, from_workers.enqueue, backoffs, follows=self._is_left)
         garbage = GarbageCollection(cluster, workers, from_workers.enqueue, settings.gc_interval)
         parts = [
-            Part((self._workloads(process, work, memory),), (events.run, garbage.run)),
+            Part((self._workloads(process, work, memory, hook),), (events.run, garbage.run)),
             self._dispatching,
             self._clusters(process, work, handlers),
             self._quotas(process, work, queues),
@@ -245,7 +249,9 @@ class Manager:
         on_changes = handlers.cluster_changed, handlers.status_changed
         return WorkerPool(self.connect, informers, self.clock, *on_changes, suspects, self.cluster.names_of_clusters)
 
-    def _workloads(self, process: Process, work: WorkQueues, memory: WorkloadMemory) -> Controller[ObjectKey]:
+    def _workloads(
+        self, process: Process, work: WorkQueues, memory: WorkloadMemory, hook: ManagerHook | None
+    ) -> Controller[ObjectKey]:
         """Dispatches: what a manager is for."""
         plan = self.settings.plan
         executor, known = self._executor, self._dispatching.figures
@@ -253,7 +259,7 @@ class Manager:
         bodies = Bodies(self.client, work.workloads.enqueue, executor.is_busy)
         reader = SnapshotReader(self.cluster, self.workers, self.adapters, executor, memory, figures, plan)
         executor.ended = bodies.ended
-        reconciler = WorkloadReconciler(reader, executor, plan, self.dispatcher, self.clock, self.hook, bodies)
+        reconciler = WorkloadReconciler(reader, executor, plan, self.dispatcher, self.clock, hook, bodies)
         return process.controller("multikueue_workload", reconciler, work.workloads, self.settings.concurrency)
 
     def _clusters(self, process: Process, work: WorkQueues, handlers: ManagerHandlers) -> Part:
@@ -289,8 +295,14 @@ class Manager:
         return f"<Manager {workloads} workloads, {workers}; {waiting} keys waiting>"
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-        """Dispatch until cancelled or drained; ready once the manager's caches are complete."""
-        client = self.client
+        """Dispatch until cancelled or drained; ready once the manager's caches are complete.
+
+        Raises:
+            RuntimeError: it has run before. What it knows is of that time: build another one.
+        """
+        if self._begun:
+            raise RuntimeError("a Manager runs once: build another one for each term")
+        self._begun, client = True, self.client
         opening = client if isinstance(client, KubeClient) and not client.opened else nullcontext()
         async with opening, anyio.create_task_group() as tasks:
             await tasks.start(self.cluster.run)

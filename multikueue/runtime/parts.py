@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
+from functools import partial
 from typing import Protocol, TypeAlias, runtime_checkable
 
 import attrs
@@ -16,7 +18,7 @@ from multikueue.logs import get_logger
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.workload_indexes import looking
 from multikueue.runtime.controller import Controller, KeyQueue, Process
-from multikueue.runtime.loop import Task
+from multikueue.runtime.loop import Task, unending
 from multikueue.runtime.workers.pool import WorkerPool
 
 log = get_logger(__name__)
@@ -26,15 +28,16 @@ log = get_logger(__name__)
 class Part:
     """One thing that a manager does."""
 
-    controllers: tuple[Controller[ObjectKey], ...] = ()
-    services: tuple[Task, ...] = ()
-    """What runs beside the controllers; nothing waits for it."""
+    controllers: Sequence[Controller[ObjectKey]] = ()
+    services: Sequence[Task] = ()
+    """What runs beside the controllers; nothing waits for it. One that fails ends the manager; of a dispatcher's part,
+    one that fails or ends begins again after a minute."""
     figures: Figures | None = attrs.field(default=None, kw_only=True)
     """Of a dispatcher's part: what `nominate` is shown beside the objects."""
     profiles: Collection[str] | None = attrs.field(default=None, kw_only=True)
     """Of a dispatcher's part: those that a MultiKueueConfig may name; None: it has none."""
     starving: Callable[[], int] = attrs.field(default=lambda: 0, kw_only=True)
-    """Of a dispatcher's part: see `Manager.starving`."""
+    """Of a dispatcher's part: see `Manager.starving`. Where it raises, the number is 0."""
 
 
 @attrs.frozen(eq=False)
@@ -106,7 +109,8 @@ def brought_by(dispatcher: Dispatcher, host: PartHost) -> Part:
         raise SettingsError(f"{named}: its part raises {type(error).__name__}: {error}; {advice}") from error
     if not isinstance(part, Part):
         raise SettingsError(f"{named}: its part gives {type(part).__name__}, which is no multikueue.Part; {advice}")
-    return part
+    services = [partial(unending, cls.__qualname__, service) for service in part.services]
+    return attrs.evolve(part, services=services, starving=_Starving(part.starving))
 
 
 @attrs.frozen
@@ -117,7 +121,11 @@ class GuardedFigures:
 
     def facts(self, waiting: Waiting) -> Facts:
         """See `Figures.facts`."""
-        return self.figures.facts(waiting)
+        facts: object = self.figures.facts(waiting)
+        if not isinstance(facts, Facts):
+            what = f"{type(self.figures).__qualname__}.facts gives {type(facts).__name__}"
+            raise TypeError(f"{what}, which is no multikueue.Facts")
+        return facts
 
     def placed(self, workload: Json, worker: ClusterName, queue: ObjectKey, pods: Sequence[Json]) -> None:
         """See `Figures.placed`."""
@@ -128,6 +136,23 @@ class GuardedFigures:
         """See `Figures.planned`."""
         with _logged(key):
             self.figures.planned(key, claim)
+
+
+@attrs.define
+class _Starving:
+    """As `Part.starving`, for metrics: it never raises."""
+
+    count: Callable[[], int]
+    _told: bool = attrs.field(default=False, init=False)
+
+    def __call__(self) -> int:
+        try:
+            return operator.index(self.count())
+        except Exception as error:  # another package's code may raise anything
+            if not self._told:
+                self._told = True
+                log.error("starving fails, told once", exc_info=error)
+            return 0
 
 
 @contextmanager

@@ -2,7 +2,8 @@
 
 - `InMemoryCluster`: an API server in memory, with a client, faults on request, and ways to wait for an object. All of
   it goes by the loop's clock, so it works on virtual time too.
-- `job`, `workload`, `copy_of`, `job_copy_of`, `queues`: objects as users, Kueue and the dispatcher write them.
+- `job`, `workload`, `copy_of`, `job_copy_of`, `queues`, `workers`: objects as users, Kueue, the dispatcher and
+  administrators write them.
 - `until`, `running`: wait for a condition, and run services meanwhile.
 - `Sandbox`: a manager and workers that speak HTTPS, each with a small Kueue and a job runner.
 
@@ -37,7 +38,7 @@ from multikueue.sandbox.apiserver import (
     SilenceWatch,
 )
 from multikueue.testing.cluster import InMemoryCluster
-from multikueue.testing.objects import NOW, contains, copy_of, job, job_copy_of, queues, stored, workload
+from multikueue.testing.objects import NOW, contains, copy_of, job, job_copy_of, queues, stored, workers, workload
 from multikueue.testing.waiting import LoopClock, running, until
 
 __all__ = [
@@ -72,6 +73,7 @@ __all__ = [
     "running",
     "stored",
     "until",
+    "workers",
     "workload",
 ]
 

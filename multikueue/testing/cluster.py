@@ -12,7 +12,7 @@ import anyio
 import attrs
 
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.protocols import ApiClient, read
+from multikueue.protocols import read
 from multikueue.sandbox.apiserver import DirectClient, Faults, Registry
 from multikueue.sandbox.crds import load_crds
 from multikueue.sandbox.jobs import JobRunner, RunnerOptions
@@ -64,8 +64,9 @@ class InMemoryCluster:
         self._changed.set()
         self._changed = anyio.Event()
 
-    def client(self, user: str = "admin", *, deadline: float = 30.0) -> ApiClient:
-        """A client that is known to the server as `user`; a call takes `deadline` seconds at most."""
+    def client(self, user: str = "admin", *, deadline: float = 30.0) -> DirectClient:
+        """A client that is known to the server as `user`; a call takes `deadline` seconds at most. It implements
+        `ApiClient`, and may be used with `async with`, as what connects to a worker is."""
         return DirectClient(self.registry, user=user, deadline=deadline, faults=self.faults)
 
     async def put(self, *objects: Json) -> list[Json]:
@@ -80,7 +81,7 @@ class InMemoryCluster:
         client = DirectClient(self.registry)
         return [await self._put(client, obj) for obj in objects]
 
-    async def _put(self, client: ApiClient, obj: Json) -> Json:
+    async def _put(self, client: DirectClient, obj: Json) -> Json:
         resource = self.resource_of(obj)
         bare = {key: value for key, value in obj["metadata"].items() if key not in ("uid", "resourceVersion")}
         made = await client.create(resource, {**obj, "metadata": bare})

@@ -23,12 +23,17 @@ from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.setting_up import (
     CHECK,
     CLUSTER_QUEUE_NAME,
+    KUEUE_NAMESPACE,
     LOCAL_QUEUE_NAME,
     admission_check,
     cluster_queue,
+    config,
+    kubeconfig_secret,
     local_queue,
+    namespace,
     resource_flavor,
 )
+from multikueue.sandbox.setting_up import cluster as worker_cluster
 
 CheckState: TypeAlias = Literal["Pending", "Ready", "Retry", "Rejected"]
 
@@ -163,6 +168,24 @@ def queues(cpu: str = "4", *, checked: bool = False) -> list[Json]:
     checks = [{**admission_check(), "status": {"conditions": [active]}}] if checked else []
     names = [check["metadata"]["name"] for check in checks]
     return [resource_flavor(), *checks, cluster_queue({"cpu": cpu}, names), local_queue()]
+
+
+def workers(*names: str) -> list[Json]:
+    """What tells a manager with `queues(checked=True)` of its workers: for each a MultiKueueCluster and its Secret, and
+    the MultiKueueConfig that lists them. The kubeconfigs lead nowhere, so the manager must connect by name."""
+    secrets = [kubeconfig_secret(name, _kubeconfig(name)) for name in names]
+    return [namespace(KUEUE_NAMESPACE), *secrets, *map(worker_cluster, names), config(names)]
+
+
+def _kubeconfig(name: str) -> Json:
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": name,
+        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example.com"}}],
+        "users": [{"name": ORIGIN, "user": {"token": f"{name}-token"}}],
+        "contexts": [{"name": name, "context": {"cluster": name, "user": ORIGIN}}],
+    }
 
 
 def contains(value: object, part: object) -> bool:

@@ -21,13 +21,17 @@ _PART: Final = 1_000
 
 @attrs.frozen
 class LoopClock:
-    """A wall clock that goes with the loop's: on virtual time, timestamps move as the test's time does."""
+    """A wall clock that goes with the loop's: on virtual time, timestamps move as the test's time does. Where no loop
+    runs, as in a fixture, it has not begun to move."""
 
     start: datetime = datetime(2026, 1, 1, tzinfo=UTC)
 
     def __call__(self) -> datetime:
         """The time now."""
-        return self.start + timedelta(seconds=anyio.current_time())
+        try:
+            return self.start + timedelta(seconds=anyio.current_time())
+        except anyio.NoEventLoopError:
+            return self.start
 
 
 async def until(holds: Callable[[], Any], within: float = PATIENCE) -> float:

@@ -23,6 +23,7 @@ from multikueue.core.admission.reviews import BadReviewError, Review, allowed, p
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.kube.informers.informer import Informer
+from multikueue.logs import unfailing
 from multikueue.protocols import ApiClient, ReviewHook
 from multikueue.runtime.caches.queue_informers import only_spec
 from multikueue.runtime.job_event_handlers import log_problems
@@ -87,7 +88,7 @@ class Reviewer:
             resource: Informer(client, resource, transform=only_spec(field), fraction=fraction)
             for resource, field in _FIELDS.items()
         }
-        return cls(adapters, controller_name, informers, hook, holds, origin)
+        return cls(adapters, controller_name, informers, unfailing(hook), holds, origin)
 
     async def run(self, *, task_status: anyio.abc.TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
         """Follow the queues until cancelled."""

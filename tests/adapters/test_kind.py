@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.adapters import BUILTIN, AdapterRegistry, Delegation, JobKind, SafeAdapter, StatusRules, rules
+from multikueue.adapters import (
+    BUILTIN,
+    AdapterRegistry,
+    CopyRules,
+    Delegation,
+    JobKind,
+    PodTemplates,
+    SafeAdapter,
+    StatusRules,
+    SyncRules,
+    TimeToLive,
+    rules,
+)
 from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, bounded, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
@@ -35,6 +47,29 @@ def widget(spec: Json | None = None, status: Json | None = None) -> Json:
     if status is not None:
         widget["status"] = status
     return widget
+
+
+@pytest.mark.parametrize(
+    ("rules", "said", "what"),
+    [
+        (Delegation, {"path": "spec.runBy"}, "Delegation.path: 'spec.runBy' is not a path of a field"),
+        (CopyRules, {"left_out": ("spec", "license")}, "CopyRules.left_out: 'spec' is not a path"),
+        (CopyRules, {"left_out": "spec"}, "CopyRules.left_out: 's' is not a path"),
+        (CopyRules, {"suspend": ["spec", "paused"]}, "CopyRules.suspend: ['spec', 'paused'] is not a path"),
+        (CopyRules, {"unread": ((),)}, "CopyRules.unread: () is not a path"),
+        (CopyRules, {"config_maps": None}, "CopyRules.config_maps: None is no list of paths"),
+        (StatusRules, {"addresses": (("status", 5),)}, "StatusRules.addresses: ('status', 5) is not a path"),
+        (SyncRules, {"forwarded": (".spec.priority",)}, "SyncRules.forwarded: '.spec.priority' is not a path"),
+        (PodTemplates, {"at": "spec.template"}, "PodTemplates.at: 'spec.template' is not a path"),
+        (TimeToLive, {"seconds": "spec.ttl"}, "TimeToLive.seconds: 'spec.ttl' is not a path"),
+    ],
+)
+def test_a_path_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict[str, Any], what: str) -> None:
+    """A text was taken letter by letter: no job was delegated then, or its copy had all that was to be left out."""
+    with pytest.raises(AdapterError) as refused:
+        rules(**said)
+    assert str(refused.value).startswith(what)
+    assert str(refused.value).endswith("write one as ('spec', 'managedBy')")
 
 
 class TestDelegation:
@@ -119,6 +154,11 @@ class TestRegistry:
         message = r"two adapters for example\.com/v1, Kind=Widget, row 1 and externalFrameworks\[0\]: leave one out"
         with pytest.raises(AdapterError, match=message):
             AdapterRegistry([PLAIN, named])
+
+    @pytest.mark.parametrize("given", ["batch/job", JobKind, WIDGETS, None])
+    def test_what_is_no_row_is_refused_by_its_place(self, given: Any) -> None:
+        with pytest.raises(AdapterError, match=r"row 2 is .*, which is no multikueue\.JobKind"):
+            AdapterRegistry([PLAIN, given])
 
     def test_it_tells_where_a_row_comes_from(self) -> None:
         registry = AdapterRegistry([*BUILTIN, PLAIN])

@@ -345,7 +345,7 @@ async def test_a_job_whose_label_names_no_queue_is_shown_with_the_one_that_may_b
         explained = await person.run("explain", "job/typo")
         doctor = await person.run("doctor")
 
-    guess = 'LocalQueue "user-qeue" does not exist in namespace "default" (did you mean "user-queue"?)'
+    guess = 'LocalQueue default/user-qeue: it does not exist (did you mean "user-queue"?)'
     assert guess in jobs.stdout
     assert "Jobs: 1 (1 Queued)" in status.stdout
     assert status.exit_code == 0, "whoever submitted it has to act, no operator"

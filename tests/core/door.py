@@ -47,7 +47,6 @@ from multikueue.core.workload.seen.graces import (
     KUEUE_GRACE,
     LEFTOVER_GRACE,
     LONGEST_GRACE,
-    MAX_DELAY,
     STOP,
     SYNC_GRACE,
 )
@@ -87,7 +86,6 @@ __all__ = [
     "LEFTOVER_GRACE",
     "LONGEST_GRACE",
     "MANAGER",
-    "MAX_DELAY",
     "NAME_TAKEN",
     "NOBODY_TAKES_IT",
     "NOW",

@@ -28,11 +28,10 @@ from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.reading.pods import PodList, PodReport
 from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
-from multikueued.reports.answers import ReportedPlacement
 from multikueued.reports.chain import ChainLink
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, Unqueued
-from multikueued.reports.jobs import JobReport, JobState
+from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement
 from multikueued.reports.pod_reasons import PodReason
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.quotas import FlavorQuota, WorkerQuota

@@ -24,6 +24,7 @@ from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Seen, explain, unqueued
+from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
@@ -34,9 +35,8 @@ from multikueued.reports.remedies.check_remedies import (
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, RemedyRule
-from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
-from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by
+from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by, taken_away
 from multikueued.reports.status import DaemonReport, daemon_findings
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
@@ -220,23 +220,23 @@ def _of_workloads() -> tuple[Case, ...]:
     return (
         (
             "the Workload has no quota: `LocalQueue user-quee doesn't exist`",
-            lambda: next(queue_findings(misspelt, objects)),
+            lambda: next(queue_findings(objects.way(misspelt))),
         ),
         (
             "the Workload has no quota: `ClusterQueue cluster-queue doesn't exist`",
-            lambda: next(queue_findings(MADE, attrs.evolve(objects, cluster_queues=()))),
+            lambda: next(queue_findings(attrs.evolve(objects, cluster_queues=()).way(MADE))),
         ),
         (
             "the Workload has no quota: `ClusterQueue cluster-queue is inactive`",
-            lambda: next(queue_findings(MADE, inactive())),
+            lambda: next(queue_findings(inactive().way(MADE))),
         ),
         (
             "the Workload has no quota, and its LocalQueue has a stopPolicy",
-            lambda: next(queue_findings(QUEUED, held())),
+            lambda: next(queue_findings(held().way(QUEUED))),
         ),
         (
             "the same, and the ClusterQueue names a placement check",
-            lambda: list(queue_findings(MADE, unplaced()))[-1],
+            lambda: list(queue_findings(unplaced().way(MADE)))[-1],
         ),
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
@@ -263,7 +263,7 @@ def _lacking() -> Finding:
 
 def _changed() -> Finding:
     moved = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": {QUEUE_LABEL: "other-queue"}}}
-    return next(queue_changes(WAITING, moved, "job/train"))
+    return next(queue_changes(job_report(fleet().way(WAITING)), moved, WAITING))
 
 
 def _unqueued(made: Json) -> Finding:
@@ -292,7 +292,7 @@ def _of_event(finding: ToldFinding) -> Finding:
 def _of_queue(objects: ManagerObjects, **spec: Any) -> Finding:
     (queue,) = objects.cluster_queues
     made = attrs.evolve(objects, cluster_queues=({**queue, "spec": {**queue["spec"], **spec}},))
-    return next(queue_findings(MADE, made, delegated=True))
+    return next(queue_findings(made.way(MADE), delegated=True))
 
 
 def sections() -> Mapping[str, list[Row]]:

@@ -18,8 +18,8 @@ from multikueue.errors import Forbidden, NotFound, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient, parse_worker_kubeconfig
 from multikueue.sandbox.setting_up import CHECK, KUEUE_NAMESPACE
 from multikueued.doctor import publisher
-from multikueued.reports.answers import digest_in_use
 from multikueued.reports.published import published_in
+from multikueued.reports.workers import digest_in_use
 from multikueued.settings.sections import BoundTokenSettings
 from multikueued.tokens.bound import EXPIRES, ISSUED, bound_in, claims_of
 from multikueued.workers import renewal

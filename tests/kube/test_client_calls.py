@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from pathlib import Path
+from typing import cast
 
 import anyio
 import anyio.lowlevel
@@ -25,6 +26,7 @@ from multikueue.errors import (
     Unreadable,
 )
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
+from multikueue.protocols import RequestHook
 from tests.kube.scripted import eventually, hangs, job, refuses, resets, says, serving, streams, talking
 
 KEY = ObjectKey("default", "a")
@@ -241,6 +243,11 @@ async def test_the_hook_sees_every_request_and_what_became_of_it() -> None:
     ]
 
 
+async def test_a_hook_that_fails_fails_no_request() -> None:
+    async with talking(says(200, job("1")), hook=cast(RequestHook, object())) as (_, client):
+        assert await client.get(JOB, KEY) == job("1")
+
+
 async def test_cancelled_calls_leave_no_connection_behind() -> None:
     """A pool of two works on after four calls were cancelled."""
     options = ClientOptions(connections=2)
@@ -273,7 +280,7 @@ async def test_calls_that_wait_when_the_client_is_closed_fail_and_take_nobody_al
         await client.__aexit__(None, None, None)
         await eventually(lambda: len(failed) == 3)
         assert not tasks.cancel_scope.cancel_called
-    assert sum("the connection was given up" in message for message in failed) == 2
+    assert sum("the connection was broken off" in message for message in failed) == 2
 
 
 async def test_a_client_may_act_as_another_user_in_each_request() -> None:

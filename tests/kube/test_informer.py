@@ -162,7 +162,7 @@ async def test_a_request_that_is_given_up_has_failed() -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(informer.run)
         await anyio.sleep(60)
-        informer.give_up(DeadlineExceeded("no answer to anything"))
+        informer.abandon(DeadlineExceeded("no answer to anything"))
         await anyio.sleep(0.5)
         status = informer.status
         assert (status.failures, status.last_error, status.silent_for) == (1, "no answer to anything", 10.0)

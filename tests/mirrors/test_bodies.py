@@ -202,11 +202,11 @@ def test_a_job_without_a_template_has_no_labels_of_kueue() -> None:
 def test_what_a_status_does_not_show(field: str) -> None:
     """Refused, or an address that is somebody else's on the manager: a Service would lead there."""
     assert field in worker_pod()["status"]
-    assert field not in mirror_status(worker_pod())
+    assert field not in mirror_status(shown())
 
 
 def test_the_rest_of_a_status_is_shown_as_it_is() -> None:
-    status, pod = mirror_status(worker_pod(message="m")), worker_pod(message="m")
+    status, pod = mirror_status(shown(worker_pod(message="m"))), worker_pod(message="m")
     assert status["containerStatuses"] == pod["status"]["containerStatuses"]
     assert (status["phase"], status["message"], status["startTime"]) == ("Running", "m", "2026-11-28T10:00:00Z")
     (ready,) = status["conditions"]
@@ -215,10 +215,10 @@ def test_the_rest_of_a_status_is_shown_as_it_is() -> None:
 
 
 def test_a_status_of_a_worker_out_of_reach_says_since_when_and_that_goes_again() -> None:
-    away = mirror_status(worker_pod(), NOW)
+    away = mirror_status(shown(), NOW)
     assert [condition["type"] for condition in away["conditions"]] == ["Ready", REACHABLE]
     assert mirror_status({"status": away}, NOW) == away
-    assert mirror_status({"status": away}) == mirror_status(worker_pod())
+    assert mirror_status({"status": away}) == mirror_status(shown())
     assert "conditions" not in mirror_status({"status": {"phase": "Pending"}})
 
 

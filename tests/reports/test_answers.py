@@ -11,8 +11,10 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
-from multikueued.reports.answers import ReportedPlacement, ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
+from multikueued.reports.jobs import ReportedPlacement, placements
+from multikueued.reports.worker_answers import ReportedRefusal, refusals
+from multikueued.reports.workers import cluster_state
 from tests.reports.objects import worker
 
 

@@ -345,7 +345,7 @@ def test_a_missing_local_queue_here_and_what_was_meant() -> None:
 
     (wrong,) = explanation.findings
     assert wrong.id == "local-queue-missing"
-    assert 'LocalQueue "user-quee" does not exist in namespace "default" (did you mean "user-queue"?)' in wrong.why
+    assert wrong.sentence == 'LocalQueue default/user-quee: it does not exist (did you mean "user-queue"?)'
     assert explanation.job.state is JobState.QUEUED
     assert [(link.kind, link.state) for link in explanation.chain][-1] == ("LocalQueue", "Missing")
 

@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reports.explanation import Explanation, Seen, explain
 from multikueued.reports.jobs import JobState, job_report
-from multikueued.reports.remedies.job_trouble import READY, TROUBLE, is_ready, job_trouble, should_have_pods
+from multikueued.reports.remedies.job_trouble import READY, TROUBLE, is_ready, own_trouble, should_have_pods
 from tests.reports.objects import CHECK, NOW, fleet, job, stored, workload
 
 OPERATORS: Final = Path(__file__).parents[1] / "data" / "operators"
@@ -273,7 +273,7 @@ KINDS: Final = {
 def test_healthy_runs_say_nothing_of_trouble(kind: str, status: Json) -> None:
     if kind in KINDS:
         of = of_kind(KINDS[kind], **status)
-        assert job_trouble(of, job_report(RUNNING, fleet(RUNNING)), NOW) is None
+        assert own_trouble(of, job_report(fleet(RUNNING).way(RUNNING)), None, NOW) is None
 
 
 @pytest.mark.parametrize("kind", sorted({path.parent.name for path in OPERATORS.glob("*/finishes.json")} & set(KINDS)))

@@ -16,6 +16,7 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.placements import FAULT
+from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
 from multikueued.reports.explanation import Seen, explain
 from multikueued.reports.published import Published, config_map, slim, written
@@ -54,6 +55,24 @@ def document(of: str, there: Json | None) -> str:
     local = {ObjectKey("default", LOCAL_QUEUE_NAME): CLUSTER_QUEUE_NAME} if there is not None else {}
     queues = slim(QueuesOnWorker(local, {CLUSTER_QUEUE_NAME: there} if there is not None else {}))
     return written(Published(WorkerFacts(of, queues=queues), NOW, (), NOW))
+
+
+@pytest.mark.parametrize(("versions", "blocking"), [((17, 17), True), ((17, 18), False), ((18, 18), None)])
+def test_a_name_for_which_a_kueue_has_no_room_is_told_with_its_way_out(
+    versions: tuple[int, int], blocking: bool | None
+) -> None:
+    """The check said it in words of ours, and no finding what to do."""
+    made = workload(stored(job("train")))
+    made["metadata"]["name"] = "a" * 64
+    kueues = {f"worker{number}": WorkerKueue((0, minor)) for number, minor in enumerate(versions, 1)}
+    documents = {name: written(Published(WorkerFacts(name, kueue=kueue), NOW)) for name, kueue in kueues.items()}
+    objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "findings", documents))
+    told = explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings
+
+    found = {finding.id: finding.blocking for finding in told}
+    assert found.get("name-too-long") is blocking
+    short = workload(stored(job("train")))
+    assert explain(Seen(short, None, objects, (), NOW, "kueue-system")).findings == ()
 
 
 def reasons(

@@ -89,9 +89,9 @@ async def test_the_copies_that_are_remembered_are_bounded(monkeypatch: pytest.Mo
         for _ in range(MOST):
             fields.made(W1, {"metadata": {"uid": str(number)}, "spec": {"a": 1}})
     assert len(fields) == 10
-    assert fields.given_up(W1, {"metadata": {"uid": "99"}, "spec": {"a": 1}})
-    assert not fields.given_up(W1, {"metadata": {"uid": "99"}, "spec": {"a": 2}})
-    assert not fields.given_up(W1, {"metadata": {"uid": "1"}, "spec": {"a": 1}})
+    assert fields.is_left_to_others(W1, {"metadata": {"uid": "99"}, "spec": {"a": 1}})
+    assert not fields.is_left_to_others(W1, {"metadata": {"uid": "99"}, "spec": {"a": 2}})
+    assert not fields.is_left_to_others(W1, {"metadata": {"uid": "1"}, "spec": {"a": 1}})
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 import anyio
 import anyio.lowlevel
@@ -15,6 +16,7 @@ from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.errors import Conflict, Forbidden, TooManyRequests
 from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.loop import UnaskedCancellation
 
 pytestmark = pytest.mark.looptime
 
@@ -256,3 +258,46 @@ async def test_a_reconciler_that_answers_something_else_costs_its_key_alone() ->
 def test_a_controller_that_would_never_do_anything_is_refused() -> None:
     with pytest.raises(ValueError, match="concurrency"):
         Controller("test", Recorder(), concurrency=0)
+
+
+async def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_its_key_alone() -> None:
+    """As of a future that the reconciler waits for. The controller ended, without a word."""
+
+    def act(key: str, call: int) -> Action | None:
+        if (key, call) == ("a", 1):
+            raise asyncio.CancelledError
+        return None
+
+    recorder = Recorder(act)
+    controller = Controller("test", recorder, backoff=Backoff(5.0, 60.0))
+    controller.enqueue("a")
+    controller.enqueue("b", after=1.0)
+    with capture_logs() as logs:
+        await run_for(10, controller)
+    assert recorder.calls == [("a", 0), ("b", 1), ("a", 5)]
+    assert [(line["event"], type(line["exc_info"])) for line in logs] == [("reconcile failed", UnaskedCancellation)]
+
+
+class FailingHook:
+    def reconciled(self, controller: str, seconds: float, error: Exception | None) -> None:
+        raise ZeroDivisionError(controller, seconds, error)
+
+
+class WaitingHook:
+    async def reconciled(self, *_: object) -> None:
+        """As somebody without a type checker would write it."""
+
+
+@pytest.mark.parametrize(
+    ("hook", "error"), [(FailingHook(), ZeroDivisionError), (WaitingHook(), TypeError), (object(), AttributeError)]
+)
+async def test_a_hook_that_fails_holds_up_nothing_and_is_told_once(hook: Any, error: type[Exception]) -> None:
+    """It ended the controller, and with it the manager."""
+    recorder = Recorder()
+    controller = Controller("test", recorder, hook=hook)
+    for key in ("a", "b"):
+        controller.enqueue(key)
+    with capture_logs() as logs:
+        await run_for(10, controller)
+    assert recorder.calls == [("a", 0), ("b", 0)]
+    assert [(line["event"], type(line["exc_info"])) for line in logs] == [("a hook fails, told once", error)]

@@ -183,6 +183,23 @@ async def test_a_copy_that_somebody_deletes_there_runs_again_after_its_pods_have
         await until(lambda: len(seen.made) == 2, within=20)
 
 
+async def test_a_copy_that_went_while_nobody_looked_may_have_left_pods() -> None:
+    """A daemon that starts does not know when: it waits from its start."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(LONG):
+        async with fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await until(fleet.ready)
+        (first,) = seen.made
+        await DirectClient(fleet.workers[first]).delete(JOB, OF_JOB, propagation="Background")
+        async with fleet.dispatching():
+            await anyio.sleep(30)
+            assert len(seen.made) == 1
+            await until(lambda: len(seen.made) == 2, within=20)
+
+
 OF_PODS: Final = "batch.kubernetes.io/job-name"
 TRAP: Final = RunnerOptions(minimum=1e6, maximum=1e6, trap=25.0, blocking=False)
 """The jobs' pods take 25 s to end, and their controller does not let them keep their job."""

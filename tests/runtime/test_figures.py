@@ -15,12 +15,12 @@ import pytest
 from structlog.testing import capture_logs
 
 import multikueue
-from multikueue import AllAtOnce, Dispatcher, Facts, Part, SettingsError, Waiting
+from multikueue import AllAtOnce, Dispatcher, Facts, Figures, Part, SettingsError, Waiting
 from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.runtime.controller import KeyQueue, Process
 from multikueue.runtime.manager import Manager
-from multikueue.runtime.parts import PartHost
+from multikueue.runtime.parts import GuardedFigures, PartHost
 from multikueue.sandbox.apiserver.faults import Match, Refuse
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.docs.measured import DOCS
@@ -179,6 +179,41 @@ async def test_a_part_that_cannot_be_used_is_one_clear_message(gives: object, wh
         attrs.evolve(Fleet.of("w1").build(), dispatcher=Odd(gives))
     expected = f"the dispatcher {__name__}.Odd cannot be used: its part {why}; correct it, or choose another dispatcher"
     assert str(caught.value) == expected
+
+
+async def test_what_a_part_has_running_holds_up_no_workload() -> None:
+    """What fails there ended the manager, and a scrape of the metrics."""
+    begun = list[float]()
+
+    async def fails() -> None:
+        begun.append(anyio.current_time())
+        raise ZeroDivisionError
+
+    def many() -> Any:
+        return "many"
+
+    fleet = Fleet.of("w1")
+    await fleet.connect()
+    manager = attrs.evolve(fleet.build(), dispatcher=Odd(Part(services=(fails,), starving=many)))
+    with capture_logs() as logged:
+        async with fleet.kueues(), fleet.running(manager):
+            await fleet.submit()
+            await anyio.sleep(70)
+            assert "-" not in (await placed(fleet)).values()
+            assert (manager.starving(), manager.starving()) == (0, 0)
+    assert begun[1] - begun[0] == 60
+    errors = [line["event"] for line in logged if line["log_level"] == "error"]
+    assert errors == ["unexpected exception", "unexpected exception", "starving fails, told once"]
+
+
+@pytest.mark.parametrize("gives", [None, {"w1": 4.0}])
+async def test_facts_that_are_none_are_told_by_what_gives_them(gives: object) -> None:
+    class Forgetful:
+        def facts(self, waiting: Waiting) -> Any:
+            return gives
+
+    with pytest.raises(TypeError, match=r"Forgetful\.facts gives (NoneType|dict), which is no multikueue\.Facts"):
+        GuardedFigures(cast("Figures", Forgetful())).facts(cast("Waiting", None))
 
 
 async def test_what_fails_as_figures_are_told_something_holds_up_no_workload() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from typing import cast
 
 import anyio
 import attrs
@@ -18,6 +19,7 @@ from multikueue.core.model.labels import PLACEMENTS_ANNOTATION, RETRY_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.workloads import check
+from multikueue.protocols import ManagerHook
 from multikueue.sandbox.apiserver.faults import Match, Refuse, Reset
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK, LOCAL_QUEUE_NAME
@@ -258,6 +260,15 @@ async def test_the_hook_hears_of_rounds_placements_lags_and_refusals() -> None:
     assert ("Invalid", "worker2") in hook.noted
     assert ("synced", "worker1") in hook.noted
     assert all(0 <= lag < 5 for lag in hook.lags)
+
+
+async def test_a_hook_that_fails_holds_up_no_job() -> None:
+    """Nothing was dispatched any more."""
+    fleet, odd = Servers.of("worker1"), cast(ManagerHook, object())
+    async with fleet.kueues(), fleet.running(attrs.evolve(fleet.build(), hook=odd)):
+        await fleet.connect()
+        await fleet.submit()
+        await until(fleet.running_on)
 
 
 async def test_the_hook_hears_of_workers_that_come_and_go() -> None:

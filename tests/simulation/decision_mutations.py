@@ -15,7 +15,7 @@ from unittest import mock
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import GiveUp
+from multikueue.core.dispatchers.dispatcher import NotTaken
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
@@ -262,15 +262,15 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
     return mock.patch.object(pending, "open_next", open_all)
 
 
-def given_up_is_tried_at_once() -> AbstractContextManager[Any]:
-    """Give up: Kueue is not told how long to wait."""
-    original = check_updates.give_up
+def not_taken_is_tried_at_once() -> AbstractContextManager[Any]:
+    """Not taken: Kueue is not told how long to wait."""
+    original = check_updates.not_taken
 
-    def give_up(situation: Situation, given_up: GiveUp) -> Effect:
-        at_once = timedelta(0) if given_up.requeue_after is not None else None
-        return original(situation, attrs.evolve(given_up, requeue_after=at_once))
+    def not_taken(situation: Situation, why: NotTaken) -> Effect:
+        at_once = timedelta(0) if why.requeue_after is not None else None
+        return original(situation, attrs.evolve(why, requeue_after=at_once))
 
-    return mock.patch.object(check_updates, "give_up", give_up)
+    return mock.patch.object(check_updates, "not_taken", not_taken)
 
 
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:
@@ -528,14 +528,14 @@ def ends_without_a_workload_do_not_count() -> AbstractContextManager[Any]:
 
 
 def jobs_are_deleted_in_the_background() -> AbstractContextManager[Any]:
-    """A job copy is gone at once, and its pods end unseen."""
+    """A job copy is gone at once, and its pods end unseen and unwaited for."""
     original = removal.delete_job
 
     def delete_job(*of: Any, **options: Any) -> Iterator[DeleteJob]:
         for effect in original(*of, **options):
             yield attrs.evolve(effect, propagation="Background")
 
-    return mock.patch.object(removal, "delete_job", delete_job)
+    return all_of(mock.patch.object(removal, "delete_job", delete_job), pods_that_are_left_are_not_waited_for())
 
 
 def copies_are_not_kept() -> AbstractContextManager[Any]:
@@ -639,7 +639,7 @@ DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             pods_become_ready,
             placed_pods_are_not_told,
             all_gates_open_at_once,
-            given_up_is_tried_at_once,
+            not_taken_is_tried_at_once,
             jobs_do_not_wait_for_what_they_need,
             places_are_not_written,
             copies_are_made_under_the_managers_name,

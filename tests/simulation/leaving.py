@@ -59,8 +59,8 @@ class Leaving:
     """By UID; also those that are gone: their pods may be there."""
     _pods: dict[tuple[str, str], Copy] = attrs.field(factory=dict)
     """What runs, or ends: by worker and the pod's UID."""
-    _gone: dict[str, tuple[float, float]] = attrs.field(factory=dict)
-    """When copies were gone that had not ended, and until when their pods are waited for, by their run."""
+    _gone: dict[str, float] = attrs.field(factory=dict)
+    """Until when pods are waited for of copies that had not ended and are gone, by their run."""
     _ends: dict[tuple[Any, ...], list[Json]] = attrs.field(factory=dict)
     """How copies have ended: their last statuses."""
     _counts: dict[tuple[Any, ...], dict[str, int]] = attrs.field(factory=dict)
@@ -183,18 +183,14 @@ class Leaving:
         self._pods[key] = copy
 
     def _are_nobodys(self, worker: str, copy: Copy) -> bool:
-        """Whether nobody waits for pods of a copy that somebody has removed: no daemon that
-        runs has seen it go, or they take too long to end."""
-        gone, until = self._gone.get(copy.run, (0.0, 0.0))
-        unwaited = gone <= self.promises.alive_since() or anyio.current_time() >= until
-        return unwaited and self._is_excused(worker, copy)
+        """Whether nobody waits for pods of a copy that somebody has removed: they take too long to end."""
+        return anyio.current_time() >= self._gone.get(copy.run, 0.0) and self._is_excused(worker, copy)
 
-    def _waited_for(self, copy: Copy) -> tuple[float, float]:
-        """From when and until when pods of a copy that goes now are waited for: for their grace period."""
+    def _waited_for(self, copy: Copy) -> float:
+        """Until when pods of a copy that goes now are waited for: for their grace period."""
         known = (find(self.world.manager, WORKLOAD, key) for key in copy.workloads)
         graces = [min(pod_grace(workload), LONGEST_GRACE) for workload in known if workload is not None]
-        now = anyio.current_time()
-        return now, now + max((grace.total_seconds() for grace in graces), default=0.0)
+        return anyio.current_time() + max((grace.total_seconds() for grace in graces), default=0.0)
 
     def _is_excused(self, worker: str, copy: Copy) -> bool:
         """Whether somebody has removed that copy, without its pods."""

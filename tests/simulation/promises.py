@@ -86,8 +86,6 @@ class Promises:
     """Counters of pods that somebody has written on jobs of the manager, by UID: they do not go back."""
     ended: dict[tuple[Item, str], float] = attrs.field(factory=dict)
     """When what has ended on the manager showed that first, by UID."""
-    alive_since: Callable[[], float] = lambda: 0.0
-    """Since when a daemon runs."""
     starts: int = 0
     broken: list[str] = attrs.field(factory=list)
     history: list[str] = attrs.field(factory=list)

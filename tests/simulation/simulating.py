@@ -122,7 +122,7 @@ async def _simulate(seed: int, left_out: frozenset[int], extra: tuple[str, ...],
         daemon.terms = terms = Terms(promises.broken.append)
         world.manager.registry.cluster.listeners.append(terms.lease_changed)
         promises.skew = lambda: terms.changes * (max(world.replica_skews) - min(world.replica_skews))
-    reach.absent_since, promises.alive_since = daemon.absent_since, lambda: daemon.alive_since
+    reach.absent_since = daemon.absent_since
     scene = Scene(world, daemon, promises, taking, reach, Foreigners(world), random.Random(f"script/{seed}"))
     script = Script(scene, left_out, extra)
     promises.note(_described(world))

@@ -93,7 +93,7 @@ async def manager(*, checks: tuple[str, ...] = (CHECK,)) -> DirectClient:
 
 
 @asynccontextmanager
-async def running(admin: DirectClient, hook: Counts | None = None, *, holds: bool = False) -> AsyncIterator[Reviewer]:
+async def running(admin: DirectClient, hook: Any = None, *, holds: bool = False) -> AsyncIterator[Reviewer]:
     reviewer = Reviewer.build(admin, AdapterRegistry(AVAILABLE), CONTROLLER_NAME, hook=hook, holds=holds)
     async with anyio.create_task_group() as tasks:
         await tasks.start(reviewer.run)
@@ -218,6 +218,11 @@ async def test_until_the_queues_are_known_there_is_no_answer() -> None:
     assert not reviewer.ready
     assert reviewer.review(question()).status == 503
     assert counts.outcomes == ["unavailable"]
+
+
+async def test_a_hook_that_fails_holds_up_no_answer() -> None:
+    async with running(await manager(), object()) as reviewer:
+        assert reviewer.review(question()).status == 200
 
 
 async def test_every_answer_is_counted_by_what_it_was() -> None:

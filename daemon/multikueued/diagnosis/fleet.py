@@ -8,13 +8,12 @@ from datetime import datetime
 from itertools import islice
 from typing import Final
 
-from multikueue.core.model.names import ObjectKey
 from multikueued.diagnosis.checks.jobs import jobs_that_wait
 from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.facts import Facts
 from multikueued.reports.chain import queue_findings
 from multikueued.reports.jobs import job_report
-from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import starving
 from multikueued.reports.queues import queue_reports
 from multikueued.reports.remedies.audience import once
@@ -50,7 +49,7 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
         now: the wall clock.
         daemon_namespace: where the daemon has its Lease and Secrets.
     """
-    jobs = [job_report(workload, objects) for workload in objects.dispatched]
+    jobs = [*map(job_report, objects.ways)]
     totals = dict(sorted(Counter(str(job.state) for job in jobs).items()))
     workers, queues = worker_reports(objects, jobs), queue_reports(objects, jobs)
     findings = [*fleet_findings(objects, now, daemon_namespace), *without_queue(objects)]
@@ -61,10 +60,6 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
 
 def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
     """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
-    by_queue = {
-        (ObjectKey.of(workload).namespace, queue_name(workload)): workload
-        for workload in objects.workloads
-        if objects.has_no_queue(workload)
-    }
-    for _, workload in sorted(by_queue.items())[:MOST]:
-        yield from (finding.mild() for finding in queue_findings(workload, objects))
+    by_queue = {way.queue: way for way in map(objects.way, objects.workloads) if way.has_no_queue}
+    for _, way in sorted(by_queue.items())[:MOST]:
+        yield from (finding.mild() for finding in queue_findings(way))

@@ -24,8 +24,10 @@ from multikueue.core.model.objects import (
     reference_to,
     uid,
 )
+from multikueue.core.model.outside_text import without_controls
 from multikueued.mirror_names import MIRROR, WORKER, WORKER_POD, WORKER_POD_UID, node_name
 from multikueued.mirrors.node import REACHABLE, unreachable
+from multikueued.mirrors.status import WORD, shown_status, text
 
 KUEUE: Final = "kueue.x-k8s.io/"
 RUNS_POD: Final = "kueue.x-k8s.io/multikueue-worker-workload-pod"
@@ -41,7 +43,7 @@ NOT_KUEUES: Final = (
 KEPT_ANNOTATIONS: Final = ("batch.kubernetes.io/job-completion-index", "kubectl.kubernetes.io/default-container")
 NOT_INJECTED: Final = {"sidecar.istio.io/inject": "false", "linkerd.io/inject": "disabled"}
 """Injectors of the manager would add containers that do not run."""
-NOT_SHOWN: Final = (
+NOT_COMPARED: Final = (
     "qosClass",
     "nominatedNodeName",
     "resourceClaimStatuses",
@@ -53,10 +55,11 @@ NOT_SHOWN: Final = (
     "hostIPs",
     "resize",
 )
-"""Of a pod's status: what the manager's API server refuses, and addresses, which are somebody else's there."""
+"""Of a mirror's status: what is not ours to write, see `status.SHOWN`."""
 LARGEST: Final = 64 << 10
 """Bytes of what is kept of a pod, as JSON. A job is one object, its pods are many, with its arguments in each: a larger
 one is shown without them, and not at all if that is not enough."""
+_WORD: Final = text(WORD)
 _REFERENCE: Final = ("apiVersion", "kind", "name", "uid")
 _NOTHING: Final = {"cpu": "0", "memory": "0", "ephemeral-storage": "0"}
 """Of all that a LimitRange fills in otherwise, and a quota counts."""
@@ -110,12 +113,12 @@ def shown_of(pod: Json) -> Json | None:
     kept = ("namespace", "name", "uid", "resourceVersion", "labels", "ownerReferences", "deletionTimestamp")
     metadata: Json = {field: pod["metadata"][field] for field in kept if field in pod["metadata"]}
     noted = annotations_of(pod)
-    metadata["annotations"] = {name: noted[name] for name in KEPT_ANNOTATIONS if name in noted}
+    metadata["annotations"] = {name: _WORD(noted[name]) for name in KEPT_ANNOTATIONS if name in noted}
     spec = {field: dig(pod, "spec", field) for field in ("containers", "initContainers", "restartPolicy")}
     spec |= {name: list(map(_container, spec[name] or [])) for name in ("containers", "initContainers")}
     for container in spec["containers"]:
         container.pop("restartPolicy", None)  # rules of single containers need a feature of the manager's API server
-    made: Json = {"metadata": metadata, "spec": spec, "status": comparable(pod)}
+    made: Json = {"metadata": metadata, "spec": spec, "status": shown_status(pod.get("status"))}
     if _is_small(made):
         return made
     for container in (*spec["containers"], *spec["initContainers"]):
@@ -208,20 +211,16 @@ def mirror_status(pod: Json, lost_since: datetime | None = None) -> Json:
         lost_since: since when the worker is out of reach; None: it is not.
     """
     status = comparable(pod)
-    listed = [
-        _without_generation(condition)
-        for condition in status.get("conditions") or []
-        if condition.get("type") != REACHABLE
-    ]
+    listed = [condition for condition in status.get("conditions") or [] if condition.get("type") != REACHABLE]
     if lost_since is not None:
         listed.append(unreachable(lost_since))
     status.pop("conditions", None)
     return {**status, "conditions": listed} if listed else status
 
 
-def comparable(pod: Json) -> Json:
-    """Of a pod's status what a mirror can have."""
-    return {name: value for name, value in (pod.get("status") or {}).items() if name not in NOT_SHOWN}
+def comparable(mirror: Json) -> Json:
+    """Of a mirror's status what is compared with its pod's."""
+    return {name: value for name, value in (mirror.get("status") or {}).items() if name not in NOT_COMPARED}
 
 
 def pod_key(worker: str, there: ObjectKey) -> ObjectKey:
@@ -251,15 +250,18 @@ def kept_of(mirror: Json) -> Json:
 
 
 def _container(container: Json) -> Json:
-    kept: Json = {field: container[field] for field in (*_CONTAINER, "restartPolicy") if field in container}
+    kept: Json = {field: _clean(container[field]) for field in (*_CONTAINER, "restartPolicy") if field in container}
     ports = [{field: port[field] for field in _PORT if field in port} for port in container.get("ports") or []]
     return {**kept, **({"ports": ports} if ports else {})}
+
+
+def _clean(value: str | list[str] | None) -> str | list[str] | None:
+    """As a terminal may show it."""
+    if isinstance(value, list):
+        return list(map(without_controls, value))
+    return value and without_controls(value)
 
 
 def _mirrored(container: Json) -> Json:
     resources: dict[str, Any] = {"requests": dict(_NOTHING), "limits": dict(_NOTHING)}
     return {**container, "resources": resources, "securityContext": _STRICT}
-
-
-def _without_generation(condition: Json) -> Json:
-    return {name: value for name, value in condition.items() if name != "observedGeneration"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 
 import attrs
@@ -34,7 +35,8 @@ from multikueued.reports.jobs import JobReport, JobState, job_reports, state_of
 from multikueued.reports.jobs_alone import jobs_alone, summary_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
-from multikueued.reports.remedies.audience import Audience, audience_of
+from multikueued.reports.remedies.audience import audience_of
+from multikueued.reports.remedies.remedy import Finding
 
 
 @attrs.frozen
@@ -50,13 +52,14 @@ class OwnRights:
         if WORKLOAD in objects.unread:
             jobs = await jobs_of_all_kinds(self.client, namespace, wanted.selector)
             return JobList(jobs_alone(jobs, wanted.chosen, wanted.user_label), not_checked(objects))
-        of = objects.dispatched
+        ways = objects.ways
         if wanted.selector:
-            of = tuple(await workloads_of_labelled_jobs(self.client, of, wanted.selector, namespace))
-        reports = job_reports(objects, wanted.chosen, user_label=wanted.user_label, of=of)
+            taken = await workloads_of_labelled_jobs(self.client, objects.dispatched, wanted.selector, namespace)
+            ways = tuple(map(objects.way, taken))
+        reports = job_reports(ways, wanted.chosen, user_label=wanted.user_label)
         if wanted.now is not None:
             seen, whose = objects, namespace
-            if namespace and any(is_held(workload, objects) for workload in objects.dispatched):
+            if namespace and any(map(is_held, objects.ways)):
                 seen, whose = await with_other_jobs(self.client, objects, namespace)
             reports = with_causes(reports, causes(seen, wanted.now, wanted.daemon_namespace, namespace))
             if wanted.places:
@@ -70,10 +73,18 @@ class OwnRights:
         if job.workload is None:
             return Explained(_without_workload(job, target.namespace))
         events, not_read = await self._events_if_permitted(job)
-        job = attrs.evolve(job, unread=(*job.unread, *not_read))
-        who = audience_of(job.objects.unread)
-        made = await explained(self.client, job, events, now, target.daemon_namespace, target.namespace, who)
-        return Explained(made, job.workload, job.object)
+        seen = Seen(
+            job.workload,
+            job.object,
+            job.objects,
+            events,
+            now,
+            target.daemon_namespace,
+            not_checked=(*job.unread, *not_read),
+            others=job.others,
+            audience=audience_of(job.objects.unread),
+        )
+        return Explained(await explained(self.client, seen, target.namespace), job.workload, job.object)
 
     async def events(self, asked: Asked) -> tuple[EventReport, ...]:
         """See `Source`."""
@@ -109,38 +120,23 @@ class OwnRights:
             return (), ("events, which tell what workers refuse: you may not list events.events.k8s.io",)
 
 
-async def explained(
-    client: ClusterClient,
-    job: ManagerJob,
-    events: tuple[EventReport, ...],
-    now: datetime,
-    daemon_namespace: str,
-    namespace: str,
-    audience: Audience,
-    *,
-    others_named: bool = True,
-) -> Explanation:
-    """A job that has a Workload, explained: by what was read of the manager, and by places in queues.
+async def explained(client: ClusterClient, seen: Seen, namespace: str) -> Explanation:
+    """A job explained by what was seen of it, and by the fleet and the queues around it.
 
     Args:
         client: of the manager.
-        job: as it was read.
-        events: about it.
-        now: the wall clock.
-        daemon_namespace: for remedies.
-        namespace: whose Workloads were read; empty: all.
-        audience: whom the remedies are for.
-        others_named: whether other jobs may be named.
+        seen: the job.
+        namespace: whose Workloads are among the objects; empty: all.
     """
-    assert job.workload is not None, "without it there is nothing to explain"
-    objects, state = job.objects, state_of(job.workload, job.objects)
-    if namespace and (state is JobState.QUEUED or is_held(job.workload, objects)):  # others have what it waits for
-        objects, namespace = await with_other_jobs(client, objects, namespace)
-    waits = await read_waiting(client, (job.workload,), objects, namespace, now)
-    asked = state in OF_WORKERS  # then alone something of the fleet may be about it
-    fleet = tuple(fleet_findings(attrs.evolve(objects, workloads=()), now, daemon_namespace)) if asked else ()
-    about = (job.workload, job.object, objects, events, now, daemon_namespace, job.unread, job.others)
-    return explain(Seen(*about, waits[ObjectKey.of(job.workload)], audience, others_named, fleet))
+    state = state_of(seen.way)
+    if namespace and (state is JobState.QUEUED or is_held(seen.way)):  # others have what it waits for
+        objects, namespace = await with_other_jobs(client, seen.objects, namespace)
+        seen = attrs.evolve(seen, objects=objects)
+    waits = await read_waiting(client, (seen.workload,), seen.objects, namespace, seen.now)
+    fleet: Iterable[Finding] = ()
+    if state in OF_WORKERS:  # then alone something of the fleet may be about it
+        fleet = fleet_findings(attrs.evolve(seen.objects, workloads=()), seen.now, seen.daemon_namespace)
+    return explain(attrs.evolve(seen, waiting=waits[ObjectKey.of(seen.workload)], fleet=tuple(fleet)))
 
 
 def _without_workload(job: ManagerJob, namespace: str) -> Unqueued:

@@ -14,7 +14,7 @@ from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import ApiError, Invalid, NotFound
 from multikueue.protocols import Reader
 from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.remedies.job_trouble import trouble_findings
+from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.typenames import JobName, resource_of
 
@@ -64,7 +64,7 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
         except ApiError:  # not permitted, or no answer: so it is with all of the kind
             unread.add(resource)
             return
-        if (trouble := next(trouble_findings(resource.object(job), report, None, now), None)) is not None:
+        if (trouble := own_trouble(resource.object(job), report, None, now)) is not None:
             troubles[report] = trouble
 
     with anyio.move_on_after(PATIENCE):

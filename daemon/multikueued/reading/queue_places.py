@@ -16,7 +16,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.errors import ApiError
 from multikueue.protocols import Reader
 from multikueued.clusters import ClusterClient
-from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import Waiting, places_told, waiting
 from multikueued.reports.worker_queues import local_queue_of
 
@@ -40,11 +40,8 @@ async def read_waiting(
         namespace: whose Workloads are among the objects; empty: all.
         now: the wall clock.
     """
-    queues = {
-        local_queue_of(workload)
-        for workload in chosen
-        if not workloads.has_quota(workload) and not workloads.is_finished(workload) and queue_name(workload)
-    }
+    without = (each for each in chosen if not workloads.has_quota(each) and not workloads.is_finished(each))
+    queues = {queue for queue in map(local_queue_of, without) if queue.name}
     pending = dict[ObjectKey, int]()
 
     async def ask(queue: ObjectKey) -> None:

@@ -24,9 +24,10 @@ from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.check_remedies import FAILED, still_there
 from multikueued.reports.remedies.job_trouble import (
     NOT_READY,
+    NOT_READY_AFTER,
     STUCK,
     UNHEALTHY,
-    has_run_for_minutes,
+    has_run,
     is_ready,
     should_have_pods,
 )
@@ -58,7 +59,7 @@ class JobPods:
         """
         asking = next((finding for finding in explanation.findings if finding.id in _ASKING), None)
         unknown = job is None or is_ready(job) is None
-        if asking is None and not (unknown and has_run_for_minutes(explanation.job, self.now)):
+        if asking is None and not (unknown and has_run(explanation.job, self.now, NOT_READY_AFTER)):
             early = job is not None and should_have_pods(job, explanation.job, self.now)
             pods, _ = await self._pods() if early else (None, "")
             return with_findings(explanation, *self._none_made(explanation, pods)) if pods is not None else explanation

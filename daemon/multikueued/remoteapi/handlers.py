@@ -41,6 +41,7 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, for_tenants, table
 from multikueued.remoteapi.sum_handlers import NAMESPACES, Answers, SumHandlers
 from multikueued.reports.events import EventReport
+from multikueued.reports.explanation import Seen
 from multikueued.reports.remedies.audience import Audience, audience_of
 from multikueued.reports.typenames import JobName, type_name
 from multikueued.serving.refusal import RefusedError
@@ -238,10 +239,20 @@ class JobHandlers:
         """Why a job is where it is, as `multikueue explain -o json` says it."""
         workload = await self._allowed(request, "explain")
         events, why = await self._events_of(request, workload)
-        view, who = self.view, await self._audience(request)
-        job = view.manager_job(_key(request), (*not_checked(view.context), *filter(None, (why,))))
-        about = self.reader, job, events, view.now(), self.daemon_namespace, view.namespace, who
-        made = for_tenants(plain(await explained(*about, others_named=False)))
+        view = self.view
+        seen = Seen(
+            workload,
+            None,
+            view.objects,
+            events,
+            view.now(),
+            self.daemon_namespace,
+            not_checked=(*not_checked(view.context), *filter(None, (why,))),
+            others=view.others_of(_key(request)),
+            audience=await self._audience(request),
+            others_named=False,
+        )
+        made = for_tenants(plain(await explained(self.reader, seen, view.namespace)))
         return as_json({"apiVersion": API_VERSION, "kind": "RemoteJobExplanation", **made})
 
     async def _audience(self, request: web.Request) -> Audience:

@@ -32,12 +32,10 @@ from multikueue.errors import ApiError
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.informer_start import start_informers
 from multikueue.kube.informers.reflector import ListerWatcher
-from multikueued.reading.job_lookup import ManagerJob
 from multikueued.remoteapi.history import History
 from multikueued.remoteapi.objects import api_name, counts, remote_job
 from multikueued.remoteapi.overview import counted
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.typenames import type_name
 
 WINDOW: Final = 8192
 """Changes that a watch can begin behind; before them it lists again."""
@@ -188,13 +186,11 @@ class ManagerView:
     def _workloads_of(self, key: ObjectKey) -> list[Json]:
         return [*filter(None, map(self.informers["workloads"].get, self._by_job.get(key, ())))]
 
-    def manager_job(self, key: ObjectKey, unread: tuple[str, ...]) -> ManagerJob:
-        """A job that has a Workload, as it is explained; `unread` says what could not be read for it."""
-        workload, every = self.workload_of(key), self._workloads_of(key)
-        assert workload is not None, "it is among the jobs"
-        others = sorted(name_of(other) for other in every if other is not workload and not workloads.is_finished(other))
-        named = tuple(f"workload/{name}" for name in others)
-        return ManagerJob(type_name(workload), self.objects, workload, None, unread, named)
+    def others_of(self, key: ObjectKey) -> tuple[str, ...]:
+        """The Workloads of a job that have not ended, as `workload/NAME`, beside the one that counts."""
+        counting = self.workload_of(key)
+        others = (other for other in self._workloads_of(key) if other is not counting)
+        return tuple(sorted(f"workload/{name_of(other)}" for other in others if not workloads.is_finished(other)))
 
     def _workload_changed(self, key: ObjectKey, old: Json | None, new: Json | None) -> None:
         self._seen("workloads", new)
@@ -249,7 +245,7 @@ class ManagerView:
         known, workload = self.jobs.get(job), self.workload_of(job)
         if self.unread and workload is not None:  # the Workload alone names checks and workers then
             context = attrs.evolve(context, workloads=(workload,))
-        if workload is None or not context.is_dispatched(workload):
+        if workload is None or not context.way(workload).is_dispatched:
             if known is not None:
                 del self.jobs[job]
                 self._note("DELETED", at(known, self._latest))

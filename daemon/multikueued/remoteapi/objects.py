@@ -25,13 +25,12 @@ from multikueued.reading.structured import plain
 from multikueued.reading.through_api import report_of
 from multikueued.remoteapi.discovery import JOB_STATUS
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
-from multikueued.reports.answers import placements
-from multikueued.reports.jobs import WAITING_STATES, JobState, job_report
+from multikueued.reports.jobs import WAITING_STATES, JobState, job_report, placements
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.next_steps import next_steps
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.remedies.taken_away import taken_away
+from multikueued.reports.remedies.trouble import taken_away
 from multikueued.reports.typenames import type_name
 from multikueued.reports.worker_answers import ask_workers
 from multikueued.reports.workers import WorkerReport, WorkerState, worker_reports
@@ -63,10 +62,11 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
         version: the manager's resourceVersion of the event that changed it.
         now: the wall clock; no time that passes is in the object.
     """
-    job = job_report(workload, objects)
+    way = objects.way(workload)
+    job = job_report(way)
     # Of these alone a change makes the job anew.
     about = {job.worker, *job.offered_to}
-    answers = [answer for answer in ask_workers(workload, job, objects, (), now) if answer.worker in about]
+    answers = [answer for answer in ask_workers(way, job, (), now) if answer.worker in about]
     metadata = {"name": api_name(workload), "namespace": job.namespace, "uid": uid(workload)}
     if job.created is not None:
         metadata["creationTimestamp"] = timestamp(job.created)
@@ -81,7 +81,7 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
             "workload": job.workload,
             "since": job.since,
             "reason": job.reason,
-            "next": next_steps(workload, job, answers, (), objects),
+            "next": next_steps(way, job, answers),
             "placements": [
                 {
                     "cluster": placement.worker,

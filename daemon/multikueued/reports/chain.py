@@ -13,7 +13,6 @@ from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import condition, is_true, message
 from multikueue.core.model.kinds import (
     ADMISSION_CHECK,
@@ -24,10 +23,10 @@ from multikueue.core.model.kinds import (
 )
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, labels_of, name_of, namespace_of, shortened
+from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.jobs import JobReport, JobState, check_message, missing_queue
-from multikueued.reports.objects import ManagerObjects, is_admitted_unchecked, queue_name, similar
+from multikueued.reports.jobs import JobReport, JobState
+from multikueued.reports.objects import ManagerObjects, Way, similar
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_queues import leads_to
 
@@ -110,42 +109,40 @@ def _of_config(check: str, config: Json, said: str, objects: ManagerObjects) -> 
         yield missing_worker.mild(len(missing) < len(listed))
 
 
-def queue_findings(workload: Json, objects: ManagerObjects, *, delegated: bool = False) -> Iterator[Finding]:
+def queue_findings(way: Way, *, delegated: bool = False) -> Iterator[Finding]:
     """What is wrong with the queues of a Workload on the manager.
 
     Args:
-        workload: of any job with a queue.
-        objects: of the manager.
+        way: of any Workload with a queue.
         delegated: whether the job says that MultiKueue runs it.
     """
-    local, words = objects.local_queue_of(workload), message(workload, "QuotaReserved")
-    if local is None and LOCAL_QUEUE in objects.unread:
+    local, queue, unread = way.local_queue, way.cluster_queue, way.objects.unread
+    words = message(way.workload, "QuotaReserved")
+    if local is None and LOCAL_QUEUE in unread:
         return
     if local is None:
-        where = f"LocalQueue {namespace_of(workload)}/{queue_name(workload)}"
-        yield finding("local-queue-missing", where, words, missing=missing_queue(workload, objects))
+        yield finding("local-queue-missing", f"LocalQueue {way.queue}", words, guess=way.queue_meant)
         return
-    stopped = list(_stopped(LOCAL_QUEUE, local, workload))
+    stopped = list(_stopped(LOCAL_QUEUE, local, way.workload))
     yield from stopped
-    queue = objects.cluster_queue_of(workload)
-    if queue is None and CLUSTER_QUEUE in objects.unread:
-        yield from () if stopped else _of_unread_queue(local, workload, delegated)
+    if queue is None and CLUSTER_QUEUE in unread:
+        yield from () if stopped else _of_unread_queue(way, local, delegated)
         return
     if queue is None:
-        yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, objects))
+        yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, way.objects))
         return
-    if ADMISSION_CHECK not in objects.unread:
-        stopped = list(_stopped(CLUSTER_QUEUE, queue, workload))
-        yield from stopped or _of_cluster_queue(queue, objects, delegated)
+    if ADMISSION_CHECK not in unread:
+        stopped = list(_stopped(CLUSTER_QUEUE, queue, way.workload))
+        yield from stopped or _of_cluster_queue(queue, way.objects, delegated)
 
 
-def _of_unread_queue(local: Json, workload: Json, delegated: bool) -> Iterator[Finding]:
+def _of_unread_queue(way: Way, local: Json, delegated: bool) -> Iterator[Finding]:
     """What is wrong with a ClusterQueue that may not be read, by what its LocalQueue and the Workload say."""
     where, problem = f"LocalQueue {name_of(local)}", queue_problem(local)
-    if is_admitted_unchecked(workload):
+    if way.is_admitted_unchecked:
         yield finding("queue-without-check@delegated" if delegated else "queue-without-check", where)
-    elif problem and not workloads.has_quota(workload):
-        yield finding("queue-inactive", where, message(workload, "QuotaReserved") or problem)
+    elif problem and not workloads.has_quota(way.workload):
+        yield finding("queue-inactive", where, message(way.workload, "QuotaReserved") or problem)
 
 
 def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Finding]:
@@ -253,30 +250,27 @@ class ChainLink:
     """What it says; of a check without what workers say, which stands in their answers."""
 
 
-def links_of(
-    workload: Json, job: Json | None, report: JobReport, objects: ManagerObjects, answering: Collection[str]
-) -> Iterator[ChainLink]:
+def links_of(way: Way, job: Json | None, report: JobReport, answering: Collection[str]) -> Iterator[ChainLink]:
     """What each object says, in order, up to the first that is missing; `answering` are the workers with answers."""
+    objects = way.objects
     yield ChainLink("Job", report.job, str(report.state), report.state is not JobState.REJECTED, managed_by(job))
-    local = objects.local_queue_of(workload)
-    yield _queue(LOCAL_QUEUE, f"{report.namespace}/{queue_name(workload)}", local, objects)
-    if local is None and not report.cluster_queue and LOCAL_QUEUE not in objects.unread:
+    yield _queue(LOCAL_QUEUE, str(way.queue), way.local_queue, objects)
+    if way.local_queue is None and not way.cluster_queue_name and LOCAL_QUEUE not in objects.unread:
         return
-    yield _queue(CLUSTER_QUEUE, report.cluster_queue, objects.cluster_queue_of(workload), objects)
-    yield _workload(workload, report)
-    name = objects.check_for(workload)
-    if name is None:
+    yield _queue(CLUSTER_QUEUE, way.cluster_queue_name, way.cluster_queue, objects)
+    yield _workload(way.workload, report)
+    if not way.checks:
         return
-    checked = workloads.check_state(workload, name) if objects.check_of(workload) else None
-    ok, words = checked not in (CheckState.REJECTED, CheckState.RETRY), Message.read(check_message(workload, objects))
-    yield ChainLink("AdmissionCheck", name, str(checked or "not on it yet"), ok, words.without(answering).render())
+    name, words = way.checks[0], way.says.without(answering).render()
+    ok, state = way.check_state not in (CheckState.REJECTED, CheckState.RETRY), str(way.check_state)
+    yield ChainLink("AdmissionCheck", name, state if way.entry else "not on it yet", ok, words)
     config = objects.config_of(name)
     if config is None and MULTIKUEUE_CONFIG in objects.unread:
         return
     if config is None:
         yield ChainLink("MultiKueueConfig", "", "Missing", False, message(objects.our_checks[name], "Active"))
         return
-    listed = objects.workers_of(name)
+    listed = way.workers
     read = MULTIKUEUE_CLUSTER not in objects.unread
     missing = [worker for worker in listed if read and worker not in objects.clusters_by_name]
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"

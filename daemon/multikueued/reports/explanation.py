@@ -8,7 +8,6 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import message
 from multikueue.core.model.labels import CONTROLLER_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
@@ -16,19 +15,26 @@ from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.errors import Cause
 from multikueued.reports import clocks
-from multikueued.reports.answers import ReportedPlacement, placements
 from multikueued.reports.chain import ChainLink, check_findings, links_of, managed_by, queue_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.held_quota import held_quota
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message, job_report
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.jobs import (
+    RUNNING_STATES,
+    WAITING_STATES,
+    JobReport,
+    JobState,
+    ReportedPlacement,
+    job_report,
+    placements,
+)
+from multikueued.reports.objects import ManagerObjects, Way
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
     POD_MISSING,
     deleted_job_findings,
-    failure_findings,
+    failure,
     group_findings,
     queue_changes,
     time_is_over,
@@ -36,16 +42,14 @@ from multikueued.reports.remedies.check_remedies import (
     why_rejected,
 )
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
-from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, trouble_findings
+from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, own_trouble
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.remedies.taken_away import taken_away
 from multikueued.reports.remedies.told_findings import told_findings
-from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, trouble_of
+from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, taken_away, trouble_of
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, ask_workers, lacks_quota_there
-from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
 
 _OF_THE_RUN: Final = frozenset(
@@ -91,6 +95,12 @@ class Seen:
 
     fleet: tuple[Finding, ...] = ()
     """What is wrong with the fleet: what concerns the job on the workers that have it, or may get it, is told."""
+    way: Way = attrs.field(init=False)
+    """What the Workload leads to."""
+
+    @way.default
+    def _looked_up(self) -> Way:
+        return self.objects.way(self.workload)
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -139,22 +149,22 @@ class Unqueued:
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
-    job = job_report(seen.workload, seen.objects)
+    way, job = seen.way, job_report(seen.way)
     if seen.waiting is not None:
         job = seen.waiting.on(job, reserved_at(seen.workload))
-    answers = ask_workers(seen.workload, job, seen.objects, seen.events, seen.now)
+    answers = ask_workers(way, job, seen.events, seen.now)
     if job.state in (JobState.WAITING, JobState.OFFERED):
-        answers = with_reasons(answers, seen.workload, seen.job, seen.objects, seen.now)
+        answers = with_reasons(answers, way, seen.job, seen.now)
     findings = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
     explanation = Explanation(
         job=job,
         audience=seen.audience,
         summary="",
-        chain=tuple(links_of(seen.workload, seen.job, job, seen.objects, [answer.worker for answer in answers])),
+        chain=tuple(links_of(way, seen.job, job, [answer.worker for answer in answers])),
         workers=answers,
-        next=next_steps(seen.workload, job, answers, findings, seen.objects),
+        next=next_steps(way, job, answers, stuck=any(finding.blocking for finding in findings)),
         findings=(),
-        placements=_placements(seen.workload, job),
+        placements=placements(seen.workload, starting=job.state is JobState.STARTING),
         not_checked=seen.not_checked,
         others=seen.others,
     )
@@ -165,13 +175,6 @@ def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanat
     """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
     shown = read_by(explanation.audience, findings)
     return attrs.evolve(explanation, findings=shown, summary=_summary(explanation, shown))
-
-
-def _placements(workload: Json, job: JobReport) -> tuple[ReportedPlacement, ...]:
-    *before, last = placements(workload) or (None,)
-    if last is not None and job.state is JobState.STARTING:
-        last = attrs.evolve(last, ran=False)
-    return (*filter(None, before), *filter(None, (last,)))
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
@@ -185,24 +188,23 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         return
     if job.state in (*WAITING_STATES, *RUNNING_STATES):
         yield from group_findings(seen.workload, seen.now)
-        yield from queue_changes(seen.workload, seen.job or {}, job.job)
+        yield from queue_changes(job, seen.job or {}, seen.workload)
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
-        yield from queue_findings(seen.workload, seen.objects, delegated=delegated)
+        yield from queue_findings(seen.way, delegated=delegated)
         yield from _about_job(seen, job)
     if job.state in WAITING_STATES:
-        words = check_message(seen.workload, seen.objects)
-        yield from earlier_run_findings(seen.workload, words, seen.objects, seen.now)
+        yield from earlier_run_findings(seen.way, seen.now)
     if job.state is JobState.LOCAL:
         return
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
         yield removal
     going = job.state in _WITHOUT_TROUBLE
-    if checks := seen.objects.checks_for(seen.workload):
-        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *checks))
+    if seen.way.checks:
+        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *seen.way.checks))
     elif job.state in RUNNING_STATES:  # its check was taken away under it
-        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.workload, seen.objects))
+        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.way))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
@@ -216,7 +218,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
 
 def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
     """Whether something that is wrong on a worker is the job's queue there, or its namespace."""
-    here = local_queue_of(seen.workload)
+    here = seen.way.queue
     there = seen.objects.names_on(worker).local_queue(here)
     queues = seen.objects.queues_seen(worker)
     target = queues[0].local.get(there, "") if queues is not None else ""
@@ -224,10 +226,10 @@ def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
     return worker in fleet_finding.workers and fleet_finding.object in own
 
 
-def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
-    """What a job says itself; None: what its pods name is not known."""
-    has_failed = report.state is JobState.FAILED
-    yield from failure_findings(job, report, now) if has_failed else trouble_findings(job, report, workload, now)
+def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> list[Finding]:
+    """What a job says itself; without its Workload it is not known what its pods name."""
+    own = failure(job, report, now) if report.state is JobState.FAILED else own_trouble(job, report, workload, now)
+    return [own] if own is not None else []
 
 
 def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
@@ -262,12 +264,11 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         if (quota_finding := found_by(MANAGER_RULES, where, words, context)) is not None:
             yield quota_finding
             if not quota_finding.blocking and seen.others_named is not None:
-                yield from held_quota(seen.workload, seen.objects, seen.findings_of, named=seen.others_named)
+                yield from held_quota(seen.way, seen.findings_of, named=seen.others_named)
         return
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        head = Message.read(check_message(seen.workload, seen.objects)).head
-        yield from waiting_findings(seen.workload, where, head, seen.objects)
+        yield from waiting_findings(seen.way, where, seen.way.says.head)
         return
     over = list(time_is_over(seen.workload, where, job.reason, context))
     yield from over
@@ -279,7 +280,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    here = local_queue_of(seen.workload)
+    here = seen.way.queue
 
     def named(answer: WorkerAnswer) -> dict[str, str]:
         return {
@@ -392,8 +393,8 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
         named = f": {', '.join(here)}" if here else ""
         return finding("no-queue", type_name, namespace=namespace, queues=named)
     if queue not in here:
-        seen = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
-        return next(iter(queue_findings(seen, objects)))
+        submitted = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
+        return next(queue_findings(objects.way(submitted)))
     priority = str(labels_of(job).get(PRIORITY_CLASS_LABEL) or "")
     row = "no-workload@priority" if priority else "no-workload"
     return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

@@ -10,7 +10,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import namespace_of
 from multikueue.core.model.workloads import reserved_at
 from multikueued.reports.jobs import JobState, state_of
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.objects import Way
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.typenames import title, type_name
 
@@ -31,22 +31,21 @@ _NEVER: Final = frozenset(
 """What no time changes."""
 
 
-def held_quota(
-    workload: Json, objects: ManagerObjects, findings_of: Callable[[Json], Iterable[Finding]], *, named: bool
-) -> Iterator[Finding]:
+def held_quota(way: Way, findings_of: Callable[[Json], Iterable[Finding]], *, named: bool) -> Iterator[Finding]:
     """The first job that holds quota of the same ClusterQueue and fits no worker.
 
     Args:
-        workload: the manager's, which has no quota.
-        objects: of the manager.
+        way: of a Workload without quota.
         findings_of: what is wrong with another Workload.
         named: whether the other job may be named: who reads this may see what it was made of.
     """
-    queue = objects.cluster_queue_name(workload)
+    queue = way.cluster_queue_name
     holding = [
-        other
-        for other in objects.dispatched
-        if workloads.cluster_queue(other) == queue and state_of(other, objects) in _HOLDING and other is not workload
+        other.workload
+        for other in way.objects.ways
+        if workloads.cluster_queue(other.workload) == queue
+        and state_of(other) in _HOLDING
+        and other.workload is not way.workload
     ]
     holding.sort(key=lambda other: str(reserved_at(other)))
     for other in holding[:MOST]:
@@ -56,5 +55,5 @@ def held_quota(
             continue
         row, where = HELD_QUOTA if named else f"{HELD_QUOTA}@unnamed", f"ClusterQueue {queue}"
         words = {"title": title(other), "job": type_name(other), "namespace": namespace_of(other), "reason": why.why}
-        yield finding(row, where, queue=str(queue), **words)
+        yield finding(row, where, queue=queue, **words)
         return

@@ -1,4 +1,4 @@
-"""One line about each job: where it is, in which state, since when and why."""
+"""One line about each job: where it is, in which state, since when and why; and where it was."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from typing import Final
 import attrs
 
 from multikueue.adapters import AVAILABLE
+from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import changed_at, created_at, is_true, message, parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
-from multikueue.core.model.kinds import CLUSTER_QUEUE
+from multikueue.core.model.kinds import CLUSTER_QUEUE, REFUSED
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of
+from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.objects import ManagerObjects, queue_name, similar
+from multikueued.reports.objects import Way
 from multikueued.reports.typenames import type_name
 
 
@@ -102,89 +102,82 @@ class JobReport:
     start_latest: datetime | None = None
 
 
-def job_report(workload: Json, objects: ManagerObjects, user_label: str = "") -> JobReport:
+def job_report(way: Way, user_label: str = "") -> JobReport:
     """Report one Workload."""
-    state = state_of(workload, objects)
-    key = ObjectKey.of(workload)
+    workload, state, key = way.workload, state_of(way), ObjectKey.of(way.workload)
+    created = created_at(workload)
+    decided = changed_at(workload, _DECIDING[state]) if state in _DECIDING else None
+    checked = parse_timestamp(way.entry.get("lastTransitionTime")) if state not in _DECIDING else None
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,
         state=state,
         worker=workloads.cluster_name(workload) or "",
-        offered_to=asked_of(workload, objects),
-        queue=queue_name(workload),
-        cluster_queue=objects.cluster_queue_name(workload),
+        offered_to=asked_of(way),
+        queue=way.queue.name,
+        cluster_queue=way.cluster_queue_name,
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, "") if user_label else "",
-        created=created_at(workload),
-        since=_since(workload, state, objects),
-        reason=reason_of(workload, state, objects),
+        created=created,
+        since=decided or checked or created,
+        reason=reason_of(way, state),
     )
 
 
-def asked_of(workload: Json, objects: ManagerObjects) -> tuple[str, ...]:
+def asked_of(way: Way) -> tuple[str, ...]:
     """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
-    known = objects.clusters_by_name
-    return tuple(name for name in workloads.nominated(workload) if not hold_of(known.get(name, {})))
+    known = way.objects.clusters_by_name
+    return tuple(name for name in workloads.nominated(way.workload) if not hold_of(known.get(name, {})))
 
 
-def state_of(workload: Json, objects: ManagerObjects) -> JobState:
+def state_of(way: Way) -> JobState:
     """The state of the job behind a Workload."""
+    workload = way.workload
     if workloads.is_finished(workload):
         return JobState.FAILED if workloads.finish_reason(workload) == "Failed" else JobState.FINISHED
     if is_terminating(workload):
         return JobState.STOPPING
-    check = objects.check_of(workload)
-    has_queue = objects.cluster_queue_of(workload) is not None or CLUSTER_QUEUE in objects.unread
-    if check is None and has_queue and not objects.may_be_checked(workload):
+    has_queue = way.cluster_queue is not None or CLUSTER_QUEUE in way.objects.unread
+    if not way.entry and has_queue and not way.may_be_checked:
         return JobState.LOCAL
-    state = workloads.check_state(workload, check) if check is not None else CheckState.PENDING
-    if state is CheckState.REJECTED:
+    if way.check_state is CheckState.REJECTED:
         return JobState.REJECTED
+    has_quota = workloads.has_quota(workload)
     if not workloads.is_active(workload):
-        return JobState.STOPPING if workloads.has_quota(workload) else JobState.INACTIVE
-    if workloads.has_quota(workload) and workloads.is_evicted(workload):
+        return JobState.STOPPING if has_quota else JobState.INACTIVE
+    if has_quota and workloads.is_evicted(workload):
         return JobState.STOPPING
-    if state is CheckState.RETRY:
+    if way.check_state is CheckState.RETRY:
         return JobState.RETRYING
-    if not workloads.has_quota(workload):
-        return JobState.QUEUED
-    return _with_quota(workload, state, objects)
+    return _with_quota(way) if has_quota else JobState.QUEUED
 
 
-def _with_quota(workload: Json, state: CheckState, objects: ManagerObjects) -> JobState:
-    worker = workloads.cluster_name(workload)
+def _with_quota(way: Way) -> JobState:
+    worker = workloads.cluster_name(way.workload)
     if worker is None:
-        return JobState.OFFERED if asked_of(workload, objects) else JobState.WAITING
-    if not is_true(objects.clusters_by_name.get(worker, {}), "Active"):
+        return JobState.OFFERED if asked_of(way) else JobState.WAITING
+    if not is_true(way.objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
-    owner = workloads.owner(workload)
-    unchecked = objects.check_of(workload) is None
-    has_it = unchecked or state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
-    return JobState.RUNNING if has_it else JobState.STARTING
+    owner = workloads.owner(way.workload)
+    has_it = way.check_state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
+    return JobState.RUNNING if has_it or not way.entry else JobState.STARTING
 
 
-def check_message(workload: Json, objects: ManagerObjects) -> str:
-    """What our check says on a Workload."""
-    return str(_check_entry(workload, objects).get("message") or "")
-
-
-def _check_entry(workload: Json, objects: ManagerObjects) -> Json:
-    return workloads.check(workload, objects.check_of(workload) or "") or {}
-
-
-def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
+def reason_of(way: Way, state: JobState) -> str:
     """Why a job is in its state, in the words of whoever decided that."""
+    workload = way.workload
     match state:
         case JobState.QUEUED:
-            sent_back = _sent_back_for(workload, objects)
-            why = sent_back or message(workload, "QuotaReserved") or message(workload, "Evicted")
-            return missing_queue(workload, objects, why) if objects.has_no_queue(workload) else why
+            why = _sent_back_for(way) or message(workload, "QuotaReserved") or message(workload, "Evicted")
+            if not way.has_no_queue:
+                return why
+            missing = f'LocalQueue "{way.queue.name}" does not exist in namespace "{way.queue.namespace}"'
+            return (why or missing) + way.queue_meant
         case JobState.LOST:
-            cluster = objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
+            cluster = way.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
         case JobState.RUNNING | JobState.STARTING:
-            return "; ".join(Message.read(check_message(workload, objects)).parts)
+            return "; ".join(way.says.parts)
         case JobState.FINISHED | JobState.FAILED:
             return message(workload, "Finished")
         case JobState.INACTIVE:
@@ -192,30 +185,16 @@ def reason_of(workload: Json, state: JobState, objects: ManagerObjects) -> str:
         case JobState.STOPPING:
             return "it is being deleted" if is_terminating(workload) else message(workload, "Evicted")
         case JobState.LOCAL:
-            if objects.is_own_copy(workload):
+            if way.is_own_copy:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
-    return check_message(workload, objects)
+    return way.message
 
 
-def _sent_back_for(workload: Json, objects: ManagerObjects) -> str:
+def _sent_back_for(way: Way) -> str:
     """That it was sent back because an earlier run of it does not end; empty: it was not."""
-    runs = earlier_runs_in(workload, objects.check_of(workload))
+    runs = earlier_runs_in(way.workload, way.check)
     return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
-
-
-def missing_queue(workload: Json, objects: ManagerObjects, words: str = "") -> str:
-    """That the LocalQueue of a Workload does not exist, in these words if there are any, and which one may be meant."""
-    wanted, namespace = queue_name(workload), ObjectKey.of(workload).namespace
-    here = [name_of(local) for local in objects.local_queues if ObjectKey.of(local).namespace == namespace]
-    return (words or f'LocalQueue "{wanted}" does not exist in namespace "{namespace}"') + similar(wanted, here)
-
-
-def _since(workload: Json, state: JobState, objects: ManagerObjects) -> datetime | None:
-    created = created_at(workload)
-    if state in _DECIDING:
-        return changed_at(workload, _DECIDING[state]) or created
-    return parse_timestamp(_check_entry(workload, objects).get("lastTransitionTime")) or created
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:
@@ -224,6 +203,45 @@ def labels_everywhere(workload: Json) -> Mapping[str, str]:
     for pod_set in dig(workload, "spec", "podSets") or []:
         labels.update(dig(pod_set, "template", "metadata", "labels") or {})
     return labels | labels_of(workload)
+
+
+@attrs.frozen
+class ReportedPlacement:
+    """One worker that had the job."""
+
+    worker: str
+    since: datetime | None
+    until: datetime | None
+    why: str
+    """Why it left."""
+    ran: bool = True
+    """Whether its job was there: one that refuses it, or where it is still to be created, has only admitted it."""
+
+
+def placements(workload: Json, *, starting: bool = False) -> tuple[ReportedPlacement, ...]:
+    """The last workers that had a Workload, the earliest first, the one that has it or had it at its end included.
+
+    The annotation has those that are over; what cannot be read of it is left out.
+
+    Args:
+        workload: the manager's.
+        starting: whether its job is still to be created on its worker.
+    """
+    known = [
+        ReportedPlacement(
+            entry.get("worker", ""),
+            parse_timestamp(entry.get("since")),
+            parse_timestamp(entry.get("until")),
+            entry.get("why", ""),
+            ran=entry.get("cause") != REFUSED,
+        )
+        for entry in noted.placements(workload)
+    ]
+    if (lasts := noted.placement_of(workload)) is not None:
+        ended = workloads.is_finished(workload)
+        until, why = (changed_at(workload, "Finished"), "it has ended") if ended else (None, "")
+        known.append(ReportedPlacement(lasts.worker, parse_timestamp(lasts.since), until, why, ran=not starting))
+    return tuple(known)
 
 
 @attrs.frozen
@@ -249,19 +267,15 @@ class JobFilter:
         )
 
 
-def job_reports(
-    objects: ManagerObjects, chosen: JobFilter, *, user_label: str = "", of: Iterable[Json] | None = None
-) -> tuple[JobReport, ...]:
+def job_reports(ways: Iterable[Way], chosen: JobFilter, *, user_label: str = "") -> tuple[JobReport, ...]:
     """The jobs that MultiKueue looks after, by namespace and age.
 
     Args:
-        objects: of the manager.
+        ways: of their Workloads.
         chosen: which of them.
         user_label: the label that names a job's user.
-        of: only these Workloads.
     """
-    listed = objects.dispatched if of is None else of
-    reports = (job_report(workload, objects, user_label) for workload in listed)
+    reports = (job_report(way, user_label) for way in ways)
     return in_place(report for report in reports if chosen.takes(report))
 
 

@@ -11,7 +11,7 @@ from multikueue.core.model.labels import QUEUE_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, in_place
-from multikueued.reports.typenames import names_of
+from multikueued.reports.typenames import type_of
 
 _KINDS: Final = {kind.resource.gvk: kind for kind in AVAILABLE}
 
@@ -24,11 +24,9 @@ def has_queue(job: Json) -> bool:
 def job_alone(job: Json, user_label: str = "") -> JobReport:
     """Report a job by itself; which worker has it is not known."""
     gvk = GVK.of(job["apiVersion"], job["kind"])
-    kind = gvk.kind.lower()
-    named = kind if kind in names_of(gvk) else f"{kind}.{gvk.group}"
     created = created_at(job)
     return JobReport(
-        job=f"{named}/{name_of(job)}",
+        job=f"{type_of(gvk)}/{name_of(job)}",
         namespace=ObjectKey.of(job).namespace,
         state=_state(job, _KINDS.get(gvk)),
         worker="",

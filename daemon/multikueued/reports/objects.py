@@ -1,4 +1,4 @@
-"""The manager's objects that reports are made of, and how one leads to the next."""
+"""The manager's objects that reports are made of, and what a Workload leads to among them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import Waited
 from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.name_lists import did_you_mean
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
+from multikueue.core.model.workloads import CheckState
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.worker_queues import QueuesOnWorker, leads_to, local_queue_of
 
@@ -132,9 +134,14 @@ class ManagerObjects:
         return leading
 
     @cached_property
+    def ways(self) -> tuple[Way, ...]:
+        """The Workloads that MultiKueue looks after, or will once they have quota, and what each leads to."""
+        return tuple(way for way in map(self.way, self.workloads) if way.is_dispatched)
+
+    @cached_property
     def dispatched(self) -> tuple[Json, ...]:
-        """The Workloads that MultiKueue looks after, or will once they have quota."""
-        return tuple(filter(self.is_dispatched, self.workloads))
+        """The same Workloads alone."""
+        return tuple(way.workload for way in self.ways)
 
     @cached_property
     def jobs_by_worker(self) -> dict[str, list[Json]]:
@@ -146,41 +153,26 @@ class ManagerObjects:
                 by_worker.setdefault(worker, []).append(workload)
         return by_worker
 
-    def is_dispatched(self, workload: Json) -> bool:
-        """Whether MultiKueue looks after a Workload, or may: what its queue says may not be read, or it names none. A
-        copy on the manager itself belongs to its original."""
-        reason = self.check_of(workload) or self.may_be_checked(workload) or self.leads_nowhere(workload)
-        return bool(reason) and not self.is_own_copy(workload)
-
-    def may_be_checked(self, workload: Json) -> bool:
-        """Whether the ClusterQueue of a Workload has a check of ours, or one that does not exist. Where that may not be
-        read: unless Kueue has let it run without any.
-        """
-        if self.unread & _ON_THE_WAY:
-            return not is_admitted_unchecked(workload)
-        return bool(self.checks_for(workload)) or any(
-            name not in self.checks_by_name for name in check_names(self.cluster_queue_of(workload) or {})
+    def way(self, workload: Json) -> Way:
+        """What a Workload leads to, looked up once."""
+        queue = local_queue_of(workload)
+        local = self.local_queues_by_key.get(queue)
+        name = workloads.cluster_queue(workload) or leads_to(local or {})
+        cluster_queue = self.queues_by_name.get(name)
+        entries = [entry for entry in workloads.checks(workload) if entry.get("name") in self.our_checks]
+        named = (*(str(entry["name"]) for entry in entries), *self.checks_of_queue(cluster_queue or {}))
+        entry = entries[0] if entries else {}
+        return Way(
+            workload=workload,
+            objects=self,
+            queue=queue,
+            local_queue=local,
+            cluster_queue_name=name,
+            cluster_queue=cluster_queue,
+            entry=entry,
+            says=Message.read(str(entry.get("message") or "")),
+            checks=tuple(dict.fromkeys(named)),
         )
-
-    def has_no_queue(self, workload: Json) -> bool:
-        """Whether the LocalQueue that a Workload names does not exist, and nothing else gave it quota."""
-        known = LOCAL_QUEUE in self.unread or self.local_queue_of(workload) is not None
-        return bool(queue_name(workload)) and not known and not workloads.cluster_queue(workload)
-
-    def leads_nowhere(self, workload: Json) -> bool:
-        """Whether a Workload has no queue, or one whose ClusterQueue does not exist."""
-        if self.has_no_queue(workload):
-            return True
-        read = CLUSTER_QUEUE not in self.unread and self.local_queue_of(workload) is not None
-        return read and self.cluster_queue_of(workload) is None
-
-    def is_own_copy(self, workload: Json) -> bool:
-        """Whether a Workload says that it is a copy, and is where the manager, as a worker, has those."""
-        key, came_from = ObjectKey.of(workload), origin_namespace(workload)
-        if came_from == key.namespace or ORIGIN_LABEL not in labels_of(workload):
-            return False
-        own = (name for name in self.clusters_by_name if self.is_manager(name))
-        return any(self.names_on(name).namespace(came_from) == key.namespace for name in own)
 
     def config_of(self, check: str) -> Json | None:
         """The MultiKueueConfig that an AdmissionCheck refers to."""
@@ -191,34 +183,6 @@ class ManagerObjects:
         """The names that the MultiKueueConfig of a check lists, known or not."""
         return clusters(self.config_of(check) or {})
 
-    def check_of(self, workload: Json) -> str | None:
-        """The check of ours that a Workload has."""
-        return next(
-            (str(check["name"]) for check in workloads.checks(workload) if check.get("name") in self.our_checks), None
-        )
-
-    def check_for(self, workload: Json) -> str | None:
-        """The first check of ours that a Workload has, or will get from its ClusterQueue."""
-        return next(iter(self.checks_for(workload)), None)
-
-    def checks_for(self, workload: Json) -> list[str]:
-        """All checks of ours that a Workload has, or will get from its ClusterQueue."""
-        own = (str(check.get("name")) for check in workloads.checks(workload) if check.get("name") in self.our_checks)
-        return list(dict.fromkeys((*own, *self.checks_of_queue(self.cluster_queue_of(workload) or {}))))
-
-    def local_queue_of(self, workload: Json) -> Json | None:
-        """The LocalQueue that a Workload names."""
-        return self.local_queues_by_key.get(local_queue_of(workload))
-
-    def cluster_queue_of(self, workload: Json) -> Json | None:
-        """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
-        return self.queues_by_name.get(self.cluster_queue_name(workload))
-
-    def cluster_queue_name(self, workload: Json) -> str:
-        """Its name, also where it may not be read; empty: no LocalQueue tells it."""
-        queue = self.local_queue_of(workload) or {}
-        return workloads.cluster_queue(workload) or leads_to(queue)
-
     def check_of_queue(self, cluster_queue: Json) -> str | None:
         """The first check of ours on a ClusterQueue."""
         return next(self.checks_of_queue(cluster_queue), None)
@@ -228,15 +192,94 @@ class ManagerObjects:
         return (name for name in check_names(cluster_queue) if name in self.our_checks)
 
 
-def is_admitted_unchecked(workload: Json) -> bool:
-    """Whether Kueue lets a job run here without any check: so its ClusterQueue had none."""
-    placed = workloads.cluster_name(workload) is not None or workloads.noted_worker(workload)
-    return workloads.is_admitted(workload) and not (workloads.checks(workload) or placed)
+@attrs.frozen
+class Way:
+    """A Workload and what it leads to on the manager: its queues, and the checks that they bring."""
 
+    workload: Json
+    objects: ManagerObjects
+    queue: ObjectKey
+    """The LocalQueue that it names."""
+    local_queue: Json | None
+    cluster_queue_name: str
+    """Also of one that may not be read; empty: no LocalQueue tells it."""
+    cluster_queue: Json | None
+    """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
+    entry: Json
+    """The check of ours on it; empty: it has none."""
+    says: Message
+    """What that says."""
+    checks: tuple[str, ...]
+    """All checks of ours that it has, or will get from its ClusterQueue."""
 
-def queue_name(workload: Json) -> str:
-    """The LocalQueue that a Workload names."""
-    return local_queue_of(workload).name
+    @property
+    def check(self) -> str | None:
+        """The check of ours that it has."""
+        return str(self.entry["name"]) if self.entry else None
+
+    @property
+    def check_state(self) -> CheckState:
+        """Its state; Pending without one."""
+        return CheckState(self.entry.get("state") or CheckState.PENDING)
+
+    @property
+    def message(self) -> str:
+        """What that says, as it stands there."""
+        return str(self.entry.get("message") or "")
+
+    @property
+    def workers(self) -> list[str]:
+        """The names that the MultiKueueConfig of its first check lists, known or not."""
+        return self.objects.workers_of(self.checks[0]) if self.checks else []
+
+    @property
+    def is_dispatched(self) -> bool:
+        """Whether MultiKueue looks after it, or may: what its queue says may not be read, or it names none. A copy on
+        the manager itself belongs to its original."""
+        return bool(self.entry or self.may_be_checked or self.leads_nowhere) and not self.is_own_copy
+
+    @property
+    def may_be_checked(self) -> bool:
+        """Whether its ClusterQueue has a check of ours, or one that does not exist. Where that may not be read: unless
+        Kueue has let it run without any.
+        """
+        if self.objects.unread & _ON_THE_WAY:
+            return not self.is_admitted_unchecked
+        known = self.objects.checks_by_name
+        return bool(self.checks) or any(name not in known for name in check_names(self.cluster_queue or {}))
+
+    @property
+    def is_admitted_unchecked(self) -> bool:
+        """Whether Kueue lets its job run here without any check: so its ClusterQueue had none."""
+        placed = workloads.cluster_name(self.workload) is not None or workloads.noted_worker(self.workload)
+        return workloads.is_admitted(self.workload) and not (workloads.checks(self.workload) or placed)
+
+    @property
+    def has_no_queue(self) -> bool:
+        """Whether the LocalQueue that it names does not exist, and nothing else gave it quota."""
+        known = LOCAL_QUEUE in self.objects.unread or self.local_queue is not None
+        return bool(self.queue.name) and not known and not workloads.cluster_queue(self.workload)
+
+    @property
+    def queue_meant(self) -> str:
+        """Which LocalQueue may be meant by the name of one that does not exist, as `similar` says it."""
+        here = (key.name for key in self.objects.local_queues_by_key if key.namespace == self.queue.namespace)
+        return similar(self.queue.name, here)
+
+    @property
+    def leads_nowhere(self) -> bool:
+        """Whether it has no queue, or one whose ClusterQueue does not exist."""
+        read = CLUSTER_QUEUE not in self.objects.unread and self.local_queue is not None
+        return self.has_no_queue or (read and self.cluster_queue is None)
+
+    @property
+    def is_own_copy(self) -> bool:
+        """Whether it says that it is a copy, and is where the manager, as a worker, has those."""
+        key, came_from = ObjectKey.of(self.workload), origin_namespace(self.workload)
+        if came_from == key.namespace or ORIGIN_LABEL not in labels_of(self.workload):
+            return False
+        own = filter(self.objects.is_manager, self.objects.clusters_by_name)
+        return any(self.objects.names_on(name).namespace(came_from) == key.namespace for name in own)
 
 
 def _is_ours(check: Json) -> bool:

@@ -18,11 +18,10 @@ from multikueue.core.dispatchers.scored.job_annotations import read
 from multikueue.core.dispatchers.scored.starts import Interval, Starts, starves
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
-from multikueued.reports.jobs import JobReport, check_message, job_report
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.jobs import JobReport, job_report
+from multikueued.reports.objects import ManagerObjects, Way
 from multikueued.reports.remedies.remedy import Finding, finding
 
 
@@ -57,11 +56,12 @@ class _HeldJob:
     """That it may go to, whatever room they have."""
 
 
-def is_held(workload: Json, objects: ManagerObjects) -> bool:
-    """Whether it has quota, and the scored dispatcher offers it to nobody."""
+def is_held(way: Way) -> bool:
+    """Whether a Workload has quota, and the scored dispatcher offers it to nobody."""
+    workload = way.workload
     if not workloads.is_live(workload) or workloads.cluster_name(workload) or workloads.nominated(workload):
         return False
-    return State.parse(Message.read(check_message(workload, objects)).head) is not None
+    return State.parse(way.says.head) is not None
 
 
 def waiting(
@@ -110,22 +110,22 @@ def _places(objects: ManagerObjects) -> dict[ObjectKey, int]:
 def _held_jobs(objects: ManagerObjects) -> Iterator[_HeldJob]:
     for workload in objects.workloads:
         reserved = workloads.reserved_at(workload)
-        if reserved is None or not is_held(workload, objects):
+        if reserved is None or not is_held(way := objects.way(workload)):
             continue
         key, name = ObjectKey.of(workload), uid(workload)
         rank = Rank(
             -int(dig(workload, "spec", "priority") or 0), kueue_objects.queued_at(workload) or reserved, name, key
         )
-        yield _HeldJob(key, workloads.cluster_queue(workload), rank, reserved, _workers(workload, objects))
+        yield _HeldJob(key, workloads.cluster_queue(workload), rank, reserved, _workers(way))
 
 
-def _workers(workload: Json, objects: ManagerObjects) -> frozenset[str]:
+def _workers(way: Way) -> frozenset[str]:
     """Of its config those that its annotations take. What stands on its job alone is not looked at."""
-    wanted = read(annotations_of(workload))
+    wanted = read(annotations_of(way.workload))
     return frozenset(
         name
-        for name in objects.workers_of(objects.check_of(workload) or "")
-        if (cluster := objects.clusters_by_name.get(name)) is not None
+        for name in way.workers
+        if (cluster := way.objects.clusters_by_name.get(name)) is not None
         and not wanted.excludes(ClusterName(name), labels_of(cluster), annotations_of(cluster), ClusterName(name))
     )
 
@@ -160,7 +160,7 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
     ]
     for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
-        if is_late and is_held(workload, objects):
-            report = job_report(workload, objects)
+        if is_late and is_held(way := objects.way(workload)):
+            report = job_report(way)
             where = f"{report.namespace}/{report.job}"
             yield finding("starving", where, job=report.job, namespace=report.namespace)

@@ -44,21 +44,18 @@ class JobName:
         return f"{self.type}/{self.name}" if self.type else self.name
 
 
-def type_of(workload: Json) -> str:
-    """The TYPE of the job behind a Workload."""
-    if has_members(workload):
-        return GROUP_TYPE
-    job = owner(workload)
-    if job is None:
-        return WORKLOAD_TYPE
-    kind = job.gvk.kind.lower()
-    return kind if kind in names_of(job.gvk) else f"{kind}.{job.gvk.group}"
+def type_of(gvk: GVK) -> str:
+    """The TYPE of a kind: `job`, `job.batch.volcano.sh`."""
+    kind = gvk.kind.lower()
+    return kind if _TAKEN.get(kind, gvk.group) == gvk.group else f"{kind}.{gvk.group}"
 
 
 def type_name(workload: Json) -> str:
     """TYPE/NAME of the job behind a Workload: `job/train-1`; `workload/NAME` if it names no job."""
-    job = None if has_members(workload) else owner(workload)
-    return f"{type_of(workload)}/{name_of(workload) if job is None else job.name}"
+    if has_members(workload):
+        return f"{GROUP_TYPE}/{name_of(workload)}"
+    job = owner(workload)
+    return f"{type_of(job.gvk)}/{job.name}" if job is not None else f"{WORKLOAD_TYPE}/{name_of(workload)}"
 
 
 def resource_of(type: str) -> Resource | None:

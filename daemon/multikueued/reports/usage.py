@@ -13,8 +13,8 @@ from multikueue.core.model import workloads
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.quantities import MILLI, thousandths
-from multikueued.reports.answers import placements
-from multikueued.reports.objects import queue_name
+from multikueued.reports.jobs import placements
+from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.workers import reserved
 
 
@@ -90,7 +90,7 @@ def holdings(workload: Json) -> Iterator[Holding]:
     for place in placements(workload):
         if place.since is not None:
             amounts = amounts if amounts is not None else reserved(workload) or _requested(workload)
-            payer = Payer(ObjectKey.of(workload).namespace, queue_name(workload), place.worker, "")
+            payer = Payer(ObjectKey.of(workload).namespace, local_queue_of(workload).name, place.worker, "")
             yield Holding(payer, place.since, place.until, amounts)
 
 
@@ -144,7 +144,7 @@ def usage_report(
     jobs: Counter[Payer] = Counter()
     first = begin
     for workload in listed:
-        if queue not in ("", queue_name(workload), workloads.cluster_queue(workload)):
+        if queue not in ("", local_queue_of(workload).name, workloads.cluster_queue(workload)):
             continue
         payers = set()
         for payer, since, amounts in used(workload, begin, now, costs):

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
 import attrs
 
+from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
 from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
-from multikueued.reports.answers import ReportedRefusal, cluster_state, placements, refusals
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, check_message
-from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.worker_queues import local_queue_of, quota_mismatch
-from multikueued.reports.workers import worker_state
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, placements
+from multikueued.reports.objects import Way
+from multikueued.reports.worker_queues import quota_mismatch
+from multikueued.reports.workers import cluster_state
 
 
 class AnswerState(StrEnum):
@@ -122,14 +123,67 @@ def lacks_quota_there(job: JobReport, answers: Sequence[WorkerAnswer]) -> bool:
     return job.state is JobState.STARTING and any(answer.worker == job.worker and answer.is_word for answer in answers)
 
 
+_FRESH: Final = timedelta(minutes=5)
+"""How long a refusal that an event tells counts: the check tells of it a minute later, and as long as it lasts."""
+_ASKED: Final = timedelta(seconds=30)
+"""How long an answer takes to be told once a worker was asked again: what the check says waits for its turn."""
+_LASTING: Final = timedelta(hours=1)
+"""How long it may be until a worker is asked again."""
+
+
+@attrs.frozen
+class ReportedRefusal:
+    """What one worker has refused."""
+
+    why: str
+    """In its words."""
+    due: datetime | None = None
+    """When it is asked again; None: that is not known."""
+    facts: RefusalFacts = attrs.field(factory=RefusalFacts)
+
+
+def refusals(
+    workload: Json, events: Sequence[EventReport], parts: Mapping[str, str], now: datetime, message: str = ""
+) -> dict[str, ReportedRefusal]:
+    """What workers have refused lately, by worker; the newest counts.
+
+    Args:
+        workload: the manager's. It may have been sent back because of one.
+        events: of the Workload, in the order of time.
+        parts: what the check tells of workers: a refusal that lasts is told there. What stands beside that says why;
+            an event says so of other workers alone, as whoever may create events says what is in it.
+        now: the wall clock.
+        message: the check's.
+    """
+    sent_back = (placement for placement in noted.placements(workload)[-1:] if placement.get("cause") == REFUSED)
+    refused = {
+        str(placement.get("worker")): ReportedRefusal(str(placement.get("why") or "")) for placement in sent_back
+    }
+    for event in events:
+        if event.refused_by and _counts(event, now, in_check=event.refused_by in parts):
+            due = event.asked_again if event.asked_again is not None and event.asked_again >= now else None
+            why = RefusalFacts() if event.refused_by in parts else RefusalFacts(event.cause, event.about)
+            refused[event.refused_by] = ReportedRefusal(event.note, due, why)
+    for name, facts in refusals_in(workload, message).items():
+        if name in refused or name in parts:
+            refused[name] = attrs.evolve(refused.get(name) or ReportedRefusal(parts[name]), facts=facts)
+    return refused
+
+
+def _counts(event: EventReport, now: datetime, *, in_check: bool) -> bool:
+    """Whether a worker still refuses what it has refused then: the check tells of it, or it was not asked since."""
+    if event.last is not None and now - event.last > (_LASTING if in_check else _FRESH):
+        return False
+    return in_check or event.asked_again is None or now <= event.asked_again + _ASKED
+
+
 @attrs.frozen
 class _Asked:
     """A worker that is asked about a job, and what the manager was told of it."""
 
     name: str
-    workload: Json
+    way: Way
     job: JobReport
-    objects: ManagerObjects
     words: str
     """In the check; empty: none."""
     refusal: ReportedRefusal | None
@@ -143,45 +197,40 @@ class _Asked:
         return WorkerAnswer(self.name, state, words, source, refusal.due, cause=facts.cause, about=facts.about)
 
 
-def ask_workers(
-    workload: Json, job: JobReport, objects: ManagerObjects, events: Sequence[EventReport], now: datetime
-) -> tuple[WorkerAnswer, ...]:
+def ask_workers(way: Way, job: JobReport, events: Sequence[EventReport], now: datetime) -> tuple[WorkerAnswer, ...]:
     """The answers of all workers that matter, in the order of the config.
 
     Args:
-        workload: the manager's.
-        job: the same as a line.
-        objects: of the manager.
+        way: of the Workload.
+        job: its line.
         events: about it, in the order of time.
         now: the wall clock.
     """
     if job.state is JobState.LOCAL:
         return ()
-    listed = objects.workers_of(objects.check_for(workload) or "")
-    names = dict.fromkeys([*listed, *job.offered_to, *([job.worker] if job.worker else [])])
-    message = check_message(workload, objects)
-    parts = Message.read(message).by_worker(names)
+    names = dict.fromkeys([*way.workers, *job.offered_to, *([job.worker] if job.worker else [])])
+    parts = way.says.by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
-    refused = refusals(workload, events, parts, now, message) if may_refuse else {}
-    asked = (_Asked(name, workload, job, objects, parts.get(name, ""), refused.get(name)) for name in names)
+    refused = refusals(way.workload, events, parts, now, way.message) if may_refuse else {}
+    asked = (_Asked(name, way, job, parts.get(name, ""), refused.get(name)) for name in names)
     return tuple(map(_answer, asked))
 
 
 def _answer(asked: _Asked) -> WorkerAnswer:
-    name, job, cluster = asked.name, asked.job, asked.objects.clusters_by_name.get(asked.name)
+    name, job, cluster = asked.name, asked.job, asked.way.objects.clusters_by_name.get(asked.name)
     if cluster is None:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
     said = cluster_state(cluster)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
-        state = AnswerState(worker_state(said))
+        state = AnswerState(said.state)
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)
-    owner = workloads.owner(asked.workload)
+    owner = workloads.owner(asked.way.workload)
     kind = owner.gvk.dotted if owner is not None else ""
-    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.workload)
+    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.way.workload)
     if (unusable := said.unusable.get(kind)) and (stops_there or job.state in WAITING_STATES):
         cause = said.causes.get(kind, "")
         return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
@@ -199,17 +248,22 @@ def _of_its_worker(asked: _Asked) -> WorkerAnswer:
 
 
 def _kept_away(asked: _Asked, cluster: Json) -> WorkerAnswer | None:
-    """Of a worker whose MultiKueueCluster says that it is offered no job, or none of this namespace that waits."""
+    """Of a worker that is offered no job, or not this one that waits, as its MultiKueueCluster says, or its Kueue."""
     name, noted = asked.name, Source.ANNOTATION
     if cordon := cordon_of(annotations_of(cluster)):
         return WorkerAnswer(name, AnswerState.CORDONED, cordon, noted, cause=Cause.CORDONED)
     if (second := second_name(cluster)) is not None:
         words = held_as_second(second.first)
         return WorkerAnswer(name, AnswerState.CORDONED, words, Source.CONDITION, cause=Cause.SECOND_NAME)
-    nowhere = asked.objects.names_on(name).why_none(asked.job.namespace)
-    if not nowhere or asked.job.state not in WAITING_STATES:
+    if asked.job.state not in WAITING_STATES:
         return None
-    return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
+    if nowhere := asked.way.objects.names_on(name).why_none(asked.job.namespace):
+        return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
+    published = asked.way.objects.published.get(name)
+    kueue = published.facts.kueue if published is not None else None
+    if kueue is None or not (lost := kueue.why_not_found(asked.way.workload)):
+        return None
+    return WorkerAnswer(name, AnswerState.NOT_OFFERED, lost, Source.FINDINGS, cause=Cause.NAME_TOO_LONG)
 
 
 def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
@@ -223,7 +277,7 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
         return seen
     if is_asked or job.worker:
         return WorkerAnswer(name, AnswerState.OFFERED if is_asked else AnswerState.ELSEWHERE)
-    left = next((placement for placement in reversed(placements(asked.workload)) if placement.worker == name), None)
+    left = next((placement for placement in reversed(placements(asked.way.workload)) if placement.worker == name), None)
     if left is None:
         return WorkerAnswer(name, AnswerState.NOT_OFFERED)
     return WorkerAnswer(name, AnswerState.LEFT, left.why, Source.ANNOTATION)
@@ -231,16 +285,16 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
 
 def _seen_there(asked: _Asked) -> WorkerAnswer | None:
     """That a worker could never admit it, by the queues and quotas that the daemon saw there; None: it could."""
-    name, objects = asked.name, asked.objects
+    name, objects = asked.name, asked.way.objects
     if (seen := objects.queues_seen(name)) is None:
         return None
     queues, at = seen
     seen_at = f"(as the daemon saw it at {timestamp(at)})"
-    there = objects.names_on(name).local_queue(local_queue_of(asked.workload)).namespace
+    there = objects.names_on(name).local_queue(asked.way.queue).namespace
     namespaces = objects.published[name].facts.namespaces
     if there and namespaces is not None and there not in namespaces:
         return WorkerAnswer(name, AnswerState.WAITING, f'namespaces "{there}" not found {seen_at}', Source.FINDINGS)
-    if (wrong := quota_mismatch(asked.workload, queues, objects.names_on(name))) is None:
+    if (wrong := quota_mismatch(asked.way.workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} {seen_at}"
     return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.why, about=wrong.about)

@@ -23,16 +23,14 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.state import State
 from multikueue.core.dispatchers.scored.view import view
 from multikueue.core.model import workloads
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.errors import Cause
-from multikueued.reports.jobs import JobReport, check_message
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.jobs import JobReport
+from multikueued.reports.objects import ManagerObjects, Way
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_answers import AnswerState, Source, WorkerAnswer
-from multikueued.reports.worker_queues import local_queue_of
 
 _SEEN_THERE: Final = (Cause.NO_LOCAL_QUEUE, Cause.QUEUE_INACTIVE, Cause.NEVER_FITS, Cause.NO_ROOM)
 
@@ -42,23 +40,21 @@ _NARROWED: Final = frozenset(
 
 
 def with_reasons(
-    answers: Sequence[WorkerAnswer], workload: Json, job: Json | None, objects: ManagerObjects, now: datetime
+    answers: tuple[WorkerAnswer, ...], way: Way, job: Json | None, now: datetime
 ) -> tuple[WorkerAnswer, ...]:
     """The answers with why the dispatcher does not offer the job there; as they are, if another dispatcher chooses.
 
     Args:
         answers: of all workers of the config.
-        workload: the manager's.
+        way: of the Workload, which has quota and no worker.
         job: the one behind it, as far as it could be read.
-        objects: of the manager.
         now: the wall clock.
     """
-    state = State.parse(Message.read(check_message(workload, objects)).head)
-    if state is None or not workloads.has_quota(workload) or workloads.cluster_name(workload) is not None:
-        return tuple(answers)
-    reasons = _reasons(answers, workload, job, objects, state, now)
+    if (state := State.parse(way.says.head)) is None:
+        return answers
+    reasons, offered = _reasons(answers, way, job, state, now), workloads.nominated(way.workload)
     return tuple(
-        _with(answer, reasons.get(ClusterName(answer.worker)), objects, workloads.nominated(workload))
+        answer if answer.worker in offered else _with(answer, reasons.get(ClusterName(answer.worker)), way.objects)
         for answer in answers
     )
 
@@ -71,8 +67,8 @@ def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Fi
         yield finding("narrowed-out", f"Workload {job.workload}", words)
 
 
-def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, offered: Sequence[str]) -> WorkerAnswer:
-    if reason is None or answer.worker in offered:
+def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects) -> WorkerAnswer:
+    if reason is None:
         return answer
     answer = attrs.evolve(answer, reason=reason.why.value)
     if answer.told:
@@ -85,26 +81,21 @@ def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects, 
 
 
 def _reasons(
-    answers: Iterable[WorkerAnswer],
-    workload: Json,
-    job: Json | None,
-    objects: ManagerObjects,
-    state: State,
-    now: datetime,
+    answers: Iterable[WorkerAnswer], way: Way, job: Json | None, state: State, now: datetime
 ) -> Mapping[ClusterName, Reason]:
     refused = {refusal.worker for refusal in state.refused if now - refusal.at < REFUSED_FOR}
     candidates = Candidates(
-        tuple(_candidate(answer, workload, objects, refused) for answer in answers),
-        workloads.nominated(workload),
-        facts=_job(workload, job, objects),
+        tuple(_candidate(answer, way, refused) for answer in answers),
+        workloads.nominated(way.workload),
+        facts=_job(way, job),
     )
     asked = {ClusterName(name): Reason(Cause.ASKED_BEFORE) for name in state.asked}
-    return {**asked, **view(workload, candidates, Profile(), state, now).reasons}
+    return {**asked, **view(way.workload, candidates, Profile(), state, now).reasons}
 
 
-def _candidate(answer: WorkerAnswer, workload: Json, objects: ManagerObjects, refused: set[str]) -> Candidate:
-    name, cluster = answer.worker, objects.clusters_by_name.get(answer.worker, {})
-    queue = _queue(name, workload, objects)
+def _candidate(answer: WorkerAnswer, way: Way, refused: set[str]) -> Candidate:
+    name, cluster = answer.worker, way.objects.clusters_by_name.get(answer.worker, {})
+    queue = _queue(name, way)
     missing = queue if isinstance(queue, Reason) else None
     why = _obstacle(answer) or (Cause.REFUSED if name in refused else None)
     return Candidate(
@@ -126,12 +117,12 @@ def _obstacle(answer: WorkerAnswer) -> Cause | None:
     return Cause.NAMESPACE_UNNAMED if answer.cause == Cause.NAMESPACE_UNNAMED else None
 
 
-def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | Reason | None:
+def _queue(name: str, way: Way) -> QueueFacts | Reason | None:
     """The ClusterQueue that a Workload goes to on a worker, as the daemon saw it; None: it has not said enough."""
-    if (seen := objects.queues_seen(name)) is None:
+    if (seen := way.objects.queues_seen(name)) is None:
         return None
     queues, at = seen
-    leads = queues.local.get(objects.names_on(name).local_queue(local_queue_of(workload)))
+    leads = queues.local.get(way.objects.names_on(name).local_queue(way.queue))
     if leads is None:
         return Reason(Cause.NO_LOCAL_QUEUE)
     queue = queues.cluster.get(leads)
@@ -141,11 +132,11 @@ def _queue(name: str, workload: Json, objects: ManagerObjects) -> QueueFacts | R
     return kueue_objects.queue_facts(kueue_objects.tree([queue], None), queue, at, known=known)
 
 
-def _job(workload: Json, job: Json | None, objects: ManagerObjects) -> JobFacts:
+def _job(way: Way, job: Json | None) -> JobFacts:
     annotations = annotations_of(job or {})
-    together = read({**annotations, **annotations_of(workload)}).together
-    company = _company(together, ObjectKey.of(workload).namespace, objects) if together else None
-    return JobFacts(kueue_objects.request(workload), annotations, company=company)
+    together = read({**annotations, **annotations_of(way.workload)}).together
+    company = _company(together, way.queue.namespace, way.objects) if together else None
+    return JobFacts(kueue_objects.request(way.workload), annotations, company=company)
 
 
 def _company(together: str, namespace: str, objects: ManagerObjects) -> ClusterName | None:

@@ -1,4 +1,4 @@
-"""One line about each worker: whether it is connected, what it runs, what waits for it."""
+"""What a MultiKueueCluster says, and one line about each worker: whether it is connected, what runs and waits there."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import attrs
 
+from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
+from multikueue.core.machinery.connection import BAD_NAMES, CREDENTIALS, FROM_KUBECONFIG, UNREADABLE
+from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model import workloads
+from multikueue.core.model.conditions import changed_at, condition, is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import hold_of
-from multikueued.reports.answers import ClusterAnswer, cluster_state
+from multikueue.errors import Cause
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
@@ -31,6 +36,53 @@ class WorkerState(StrEnum):
     """It never was, or its kubeconfig is refused."""
     MISSING = "Missing"
     """A MultiKueueConfig lists it, and there is no such MultiKueueCluster."""
+
+
+@attrs.frozen(kw_only=True)
+class ClusterAnswer(ConnectionFacts):
+    """What a MultiKueueCluster says; the error and its cause also where another controller than ours watches it."""
+
+    state: WorkerState
+    since: datetime | None
+
+    @property
+    def connected(self) -> bool:
+        """Whether the daemon can ask it."""
+        return self.state in (WorkerState.CONNECTED, WorkerState.DEGRADED)
+
+
+def cluster_state(cluster: Json) -> ClusterAnswer:
+    """What a MultiKueueCluster says of its connection; by another controller than ours, only whether there is one."""
+    active, facts = condition(cluster, "Active") or {}, connection_facts(cluster) or ConnectionFacts()
+    reason = str(active.get("reason") or "")
+    if is_true(cluster, "Active"):
+        state = WorkerState.DEGRADED if facts.unusable else WorkerState.CONNECTED
+        known = ConnectionFacts(unusable=facts.unusable, causes=facts.causes, same_as=facts.same_as)
+    else:
+        state = WorkerState.LOST if reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
+        error = facts.error or str(active.get("message") or "")
+        error = error or "nobody has tried to connect to it: does the daemon run?"
+        known = attrs.evolve(facts, error=error, cause=_cause(reason, facts), unusable={}, causes={}, same_as=())
+    return ClusterAnswer(**attrs.asdict(known, recurse=False), state=state, since=changed_at(cluster, "Active"))
+
+
+_CAUSES: Final = {
+    "BadKubeConfig": Cause.CONTENT,
+    "InsecureKubeConfig": Cause.CONTENT,
+    "BadRestConfig": Cause.CONTENT,
+    BAD_PROFILE: Cause.CONTENT,
+    FEATURE_DISABLED: Cause.PROFILES_OFF,
+    UNREADABLE: Cause.ANSWERS_UNREADABLE,
+}
+"""By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
+
+
+def _cause(reason: str, facts: ConnectionFacts) -> str:
+    if not reason:
+        return Cause.NEVER_TRIED
+    if reason == BAD_NAMES:
+        return Cause.WORKER_IS_MANAGER if facts.is_manager else Cause.WORKER_NAMES
+    return facts.cause or _CAUSES.get(reason, "")
 
 
 @attrs.frozen
@@ -73,7 +125,7 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
         objects: of the manager.
         jobs: the jobs, if they are known already.
     """
-    known = tuple(job_report(workload, objects) for workload in objects.dispatched) if jobs is None else tuple(jobs)
+    known = tuple(map(job_report, objects.ways)) if jobs is None else tuple(jobs)
     running = Counter(job.worker for job in known if job.state in RUNNING_STATES)
     waiting = Counter(name for job in known if not job.worker for name in job.offered_to)
     used = _used(objects)
@@ -112,7 +164,7 @@ def _report(
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,
-        state=worker_state(said),
+        state=said.state,
         cordoned=bool(hold),
         since=said.since,
         running=running,
@@ -127,13 +179,6 @@ def _report(
         cordon=hold,
         same_as=said.same_as,
     )
-
-
-def worker_state(said: ClusterAnswer) -> WorkerState:
-    """Whether a worker can be used, by what its MultiKueueCluster says."""
-    if said.connected:
-        return WorkerState.DEGRADED if said.unusable else WorkerState.CONNECTED
-    return WorkerState.LOST if said.reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
 
 
 def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:
@@ -153,3 +198,9 @@ def reserved(workload: Json) -> Counter[str]:
         for resource, amount in (assignment.get("resourceUsage") or {}).items():
             held[resource] += thousandths(amount)
     return held
+
+
+def digest_in_use(cluster: Json) -> str:
+    """The digest of the kubeconfig that the daemon uses; empty if it does not say."""
+    credentials = condition(cluster, CREDENTIALS) or {}
+    return str(credentials.get("message") or "") if credentials.get("reason") == FROM_KUBECONFIG else ""

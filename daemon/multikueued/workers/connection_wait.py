@@ -13,7 +13,7 @@ from multikueue.kube import parse_worker_kubeconfig
 from multikueue.kube.kubeconfigs.worker_kubeconfig import credentials_digest
 from multikueue.protocols import read
 from multikueued.exits import CommandError
-from multikueued.reports.answers import digest_in_use
+from multikueued.reports.workers import digest_in_use
 from multikueued.workers.places import ManagerAccess
 
 INTERVAL: Final = 0.5

@@ -23,9 +23,9 @@ from multikueue.kube import KubeClient
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
-from multikueued.reports.answers import cluster_state
 from multikueued.reports.objects import names_by
 from multikueued.reports.worker_queues import QueuesOnWorker, local_queue_of, quota_mismatch
+from multikueued.reports.workers import cluster_state
 from multikueued.workers.places import ManagerAccess
 
 

@@ -120,7 +120,8 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
 
 def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> JobKind:
     delegation, value = _delegation(declared, reading)
-    suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, _in_spec))
+    may_hold = functools.partial(_may_hold, delegation)
+    suspend = reading.of("suspendPath", declared.suspend_path, functools.partial(_path, may_hold))
     suspend_value = (
         True if declared.suspend_value is None else reading.of("suspendValue", declared.suspend_value, _json)
     )
@@ -260,6 +261,13 @@ def _template_path(text: str) -> FieldPath:
 
 def _in_spec(path: FieldPath) -> str:
     return "" if path.is_below("spec") else "must be a field of .spec"
+
+
+def _may_hold(delegation: FieldPath | None, path: FieldPath) -> str:
+    both = () if delegation is None else ((path, delegation), (delegation, path))
+    if any(one == other or one.is_below(*other.steps) for one, other in both):
+        return "says who runs it, and cannot hold it, too"
+    return _in_spec(path)
 
 
 def _in_status(path: FieldPath) -> str:

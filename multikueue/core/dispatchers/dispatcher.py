@@ -113,7 +113,7 @@ class Candidates:
 
 
 @attrs.frozen
-class GiveUp:
+class NotTaken:
     """No worker took the Workload in time: our check becomes Retry or Rejected."""
 
     message: str = attrs.field(validator=instance_of(str))
@@ -139,7 +139,7 @@ class Nomination:
     """What is wrong with the dispatcher, for a warning on the Workload; empty: nothing."""
     claim: object = None
     """What the Workload waits for, for `Figures.planned`; None: nothing."""
-    give_up: GiveUp | None = None
+    not_taken: NotTaken | None = None
     """The Workload shall give its quota back on the manager; then the names say nothing."""
     reasons: Mapping[ClusterName, Reason] = attrs.field(factory=dict)
     """For `explain` and metrics: why each worker that is not nominated is not."""

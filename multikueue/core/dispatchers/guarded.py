@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from pathlib import PurePath
+from traceback import walk_tb
 from typing import Any, Final
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, GiveUp, Nomination
+from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Dispatcher, Nomination, NotTaken
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import Json
 from multikueue.errors import Cause
@@ -24,7 +26,7 @@ SOONEST: Final = 1.0
 class Guarded:
     """Asks a dispatcher. If it fails, the nominations stay as they are, and `Nomination.problem` says why.
 
-    An exception is told by its type only, since its text may hold what is in the Workload.
+    An exception is told by its type and place, since its text may hold what is in the Workload.
     """
 
     dispatcher: Dispatcher
@@ -36,8 +38,10 @@ class Guarded:
             problem = next(_faults(answer, candidates), "")
             if not problem:
                 return self._lasting(_unhurried(answer), candidates.message)
-        except Exception as error:  # another package's code may raise anything
-            problem = f"raises {type(error).__name__}"
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # another package's code may raise anything; nothing cancels what never waits
+            problem = f"raises {type(error).__name__} in {self._place(error)}"
         return Nomination(
             candidates.nominated, look_again=RETRY, problem=self._told(problem, "nobody new is nominated")
         )
@@ -58,6 +62,13 @@ class Guarded:
         problem = self._told("gives a message that its `remembers` does not know", "it is not written")
         return attrs.evolve(answer, message=None, problem=answer.problem or problem)
 
+    def _place(self, error: BaseException) -> str:
+        """Where that was raised, in the dispatcher's own module if it went through that."""
+        frames = [(frame.f_globals.get("__name__"), frame, line) for frame, line in walk_tb(error.__traceback__)]
+        own = [place for place in frames if place[0] == type(self.dispatcher).__module__]
+        _, frame, line = (own or frames)[-1]
+        return f"{PurePath(frame.f_code.co_filename).name}, line {line}"
+
     def _told(self, problem: str, outcome: str) -> str:
         cls = type(self.dispatcher)
         return f"The dispatcher {cls.__module__}.{cls.__qualname__} {problem}: {outcome}"
@@ -74,7 +85,7 @@ def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
         yield f"answers {type(answer).__name__}, which is not a multikueue.Nomination"
         return
     names: Any = answer.names
-    if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, tuple) or not all(map(_is_text, names)):
         yield "nominates what is not a tuple of names"
         return
     if len(set(names)) < len(names):
@@ -84,12 +95,25 @@ def _faults(answer: Any, candidates: Candidates) -> Iterator[str]:
     if unusable := [name for name in names if name not in candidates.available and name not in candidates.nominated]:
         yield f'nominates "{unusable[0][:100]}", which is not available'
     reasons: Any = answer.reasons
-    if not all(isinstance(reason, Reason) and isinstance(reason.why, Cause) for reason in reasons.values()):
+    if not isinstance(reasons, Mapping) or not all(map(_is_text, reasons)):
+        yield "gives reasons that are not of multikueue.Reason by worker"
+        return
+    if not all(_is_reason(reason) for reason in reasons.values()):
         yield "gives a reason that is not a multikueue.Reason with a multikueue.Cause"
-    message: Any = answer.message
-    if not isinstance(message, str | None) or not isinstance(answer.problem, str):
+    if not (answer.message is None or _is_text(answer.message)) or not _is_text(answer.problem):
         yield "gives a message that is not a text"
-    if not isinstance(answer.give_up, GiveUp | None):
-        yield "gives up with what is not a GiveUp"
-    if answer.look_again is not None and not (math.isfinite(answer.look_again) and answer.look_again > 0):
-        yield f"wants to be asked again in {answer.look_again:g} s"
+    if not isinstance(answer.not_taken, NotTaken | None):
+        yield "says with what is no multikueue.NotTaken that nobody took it"
+    seconds: Any = answer.look_again
+    if seconds is not None and not (isinstance(seconds, int | float) and 0 < seconds <= sys.float_info.max):
+        yield f"wants to be asked again in {seconds!r:.20} s"
+
+
+def _is_reason(value: Any) -> bool:
+    why: Any = getattr(value, "why", None)
+    return isinstance(value, Reason) and isinstance(why, Cause) and _is_text(value.detail)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it can be written into an object."""
+    return isinstance(value, str) and value.encode(errors="replace").decode() == value

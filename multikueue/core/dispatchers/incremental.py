@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Final
 
 import attrs
+from attrs.validators import ge
 
 from multikueue.core.dispatchers.dispatcher import MAX_NOMINATIONS, Candidates, Nomination, message_time
 from multikueue.core.model.conditions import parse_timestamp
@@ -70,9 +71,10 @@ class Incremental:
     on with it. An eviction empties the nominations; then the first round begins, whatever the message says.
     """
 
-    step: int = 3
+    step: int = attrs.field(default=3, validator=ge(1))
     """How many workers a round adds, at least 1. Kueue's default."""
-    order: Order = Order.CONFIG
+    order: Order = attrs.field(default=Order.CONFIG, converter=Order)
+    """`config`, or `alphabetical`: by name."""
     round: timedelta = timedelta(minutes=5)
     """How long a round lasts: long enough to admit a job that has to preempt, or whose nodes are started first. Kueue
     has this built in."""

@@ -51,7 +51,7 @@ _SAID: Final[Mapping[Cause, str]] = {
     Cause.NOT_NOMINATED: "not nominated yet",
     Cause.TURN_AWAITED: "{detail} there has no preemption gates: it is asked when its turn to preempt has come",
     Cause.LEFT_OVER: "what an earlier attempt has left there is being removed",
-    Cause.GIVEN_UP: "gave it up: {detail}",
+    Cause.COPY_ENDED: "has ended its copy: {detail}",
     Cause.MAY_NOT_PREEMPT: "may not preempt there yet: {detail}",
     Cause.UNLISTED: (
         "has no MultiKueueCluster any more: the job runs there to its end, "

@@ -8,8 +8,8 @@ from typing import Final
 import attrs
 
 LAST_ATTEMPT: Final = 10.0
-"""Seconds before a server is given up at which there is one more attempt: a watch must last for half of that until the
-server counts as back, and its answers take time, too."""
+"""Seconds before nobody waits for a server any more at which there is one more attempt: a watch must last for half of
+that until the server counts as back, and its answers take time, too."""
 
 
 @attrs.frozen
@@ -27,13 +27,13 @@ class Backoff:
     reset_after: float = 0.0
     """Seconds a watch must last to reset the failures before it. One that ends earlier is one more failure."""
 
-    def delay(self, failures: int, fraction: float = 0.0, *, given_up_in: float = math.inf) -> float:
+    def delay(self, failures: int, fraction: float = 0.0, *, patience: float = math.inf) -> float:
         """Seconds to wait after that many failures in a row; at most `cap * (1 + jitter)`.
 
         Args:
             failures: at least 1; 0 means no wait.
             fraction: a random number in [0, 1) for the jitter.
-            given_up_in: seconds until nobody waits for the server any more. No wait is longer than half of them, so a
+            patience: seconds for which somebody still waits for the server. No wait is longer than half of them, so a
                 server that returns has at least half of what was left for a long list; and none leads past the last
                 attempt. One that failed up to a second earlier was it.
         """
@@ -41,8 +41,8 @@ class Backoff:
             return 0.0
         exponent = min(failures - 1, 64)  # beyond this the cap holds for any sensible base, and floats overflow
         plain = min(self.base * self.factor**exponent, self.cap)
-        wait, last = plain * (1.0 + self.jitter * fraction), given_up_in - LAST_ATTEMPT
-        return min(wait, last, given_up_in / 2) if last > 1.0 else wait
+        wait, last = plain * (1.0 + self.jitter * fraction), patience - LAST_ATTEMPT
+        return min(wait, last, patience / 2) if last > 1.0 else wait
 
     def within(self, longest: float) -> Backoff:
         """The same, with no wait that is longer than so many seconds."""

@@ -55,7 +55,8 @@ def _is_reference(value: Any) -> bool:
 _LARGE_EXPONENT: Final = re.compile(r"[eE]\+?-?\d{3}")
 
 
-def _is_amount(value: Any) -> bool:
+def is_amount(value: Any) -> bool:
+    """Whether it is a quantity whose digits can be written."""
     amount = str(value or 0)
     if _LARGE_EXPONENT.search(amount):  # a number of a million digits
         return False
@@ -70,7 +71,7 @@ def _is_nominal(value: Any) -> bool:
     """Whether it is the quota of a resource."""
     if type(value) is not dict or type(value.get("name")) is not str:
         return False
-    return all(_is_amount(value.get(field)) for field in ("nominalQuota", "borrowingLimit", "lendingLimit"))
+    return all(is_amount(value.get(field)) for field in ("nominalQuota", "borrowingLimit", "lendingLimit"))
 
 
 def _is_state(value: Any) -> bool:
@@ -139,7 +140,7 @@ _QUEUE: Final[Schema] = {
     "status": {
         "conditions": _CONDITIONS,
         "pendingWorkloads": int,
-        "flavorsReservation": [{"name": str, "resources": [{"name": str, "total": _is_amount}]}],
+        "flavorsReservation": [{"name": str, "resources": [{"name": str, "total": is_amount}]}],
     },
 }
 

@@ -16,6 +16,7 @@ from multikueue.core.model.conditions import condition, new_condition, says_the_
 from multikueue.core.model.labels import MAX_LABEL_VALUE
 from multikueue.core.model.names import Json, Resource
 from multikueue.core.model.objects import dig, name_of
+from multikueue.core.model.workloads import component_index, has_members
 
 Version: TypeAlias = tuple[int, int]
 
@@ -53,6 +54,14 @@ class WorkerKueue:
     def loses_long_names(self) -> bool:
         """Whether a job there does not find a Workload whose name is too long for a label."""
         return self.drops_gates or (self.version is not None and self.version < NAMES_BY_ANNOTATION)
+
+    def why_not_found(self, workload: Json) -> str:
+        """Why a job there would not find its Workload, and run without it; empty: it would. Groups look for none."""
+        if not self.loses_long_names or len(name_of(workload)) <= MAX_LABEL_VALUE:
+            return ""
+        is_grouped = has_members(workload) or component_index(workload) is not None
+        flaw = f"{self.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
+        return "" if is_grouped else flaw
 
     @property
     def number(self) -> str:

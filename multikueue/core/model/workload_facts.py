@@ -73,7 +73,7 @@ class CopyFacts(CommonFacts):
 
     @property
     def is_spent(self) -> bool:
-        """Whether the worker will never run it: it gave it up, or somebody deactivated it there."""
+        """Whether the worker will never run it: its Kueue has ended it, or somebody deactivated it there."""
         return not self.has_ended if self.is_finished else not self.is_active
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.dispatchers.dispatcher import GiveUp, Nomination
+from multikueue.core.dispatchers.dispatcher import Nomination, NotTaken
 from multikueue.core.model import conditions, labels, workloads
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
@@ -198,7 +198,7 @@ def _recording(
 ) -> Effect:
     """The write of `clusterName`.
 
-    Nominations may be another field manager's. Leaving them out would only give up our own; the API server refuses a
+    Nominations may be another field manager's. Leaving them out would only take back our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
     recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if situation.facts.nominated else None}
@@ -290,11 +290,11 @@ def _with_previous(situation: Situation, base: str) -> str:
     return f'{base}, Previously: "{situation.state}"'
 
 
-def give_up(situation: Situation, given_up: GiveUp) -> Effect:
+def not_taken(situation: Situation, why: NotTaken) -> Effect:
     """Give the quota back: nobody has taken it in time."""
-    if given_up.requeue_after is None:
-        return reject(situation, workloads.Rejection.NOT_TAKEN, given_up.message)
-    return retry(situation, given_up.message, given_up.requeue_after)
+    if why.requeue_after is None:
+        return reject(situation, workloads.Rejection.NOT_TAKEN, why.message)
+    return retry(situation, why.message, why.requeue_after)
 
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:

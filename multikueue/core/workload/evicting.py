@@ -125,9 +125,9 @@ def is_being_stopped(situation: Situation) -> bool:
     return any(not worker.is_empty and _may_have_it(situation, worker) for worker in situation.workers)
 
 
-def asked_again(situation: Situation) -> str:
-    """When its user has asked for it, on the job, which he may change, since a check had it deactivated; empty: he has
-    not. Of a group any of its pods may say it.
+def retry_asked(situation: Situation) -> str:
+    """When its user has asked for another try (`multikueue retry`) since a check was Rejected, which deactivates it;
+    empty: nobody has. An annotation of the job says it, as users may not write Workloads; of a group that of any pod.
     """
     if situation.facts.has_quota or situation.facts.is_active or not workloads.was_rejected(situation.workload):
         return ""

@@ -57,7 +57,7 @@ def remove_others(situation: Situation) -> Iterator[Effect]:
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
     """A plan that takes a Workload off its worker, with the job's last status in front: nothing is shown after it.
 
-    It may say why the worker's Kueue has acted, and whichever of the two is seen first decides else what is lost.
+    That status may say why the worker's Kueue has acted. Else it would be lost where the Workload copy is seen first.
     """
     worker = situation.recorded_or_none if situation.snapshot.workload is not None else None
     takes_away = any(isinstance(effect, effects.ApplyStatus) and effect.takes_away for effect in decided.effects)

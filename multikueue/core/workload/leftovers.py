@@ -26,7 +26,6 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
-from multikueue.core.model.workloads import retry_count
 from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.removal import remove_but
@@ -256,10 +255,11 @@ def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
 
 
 def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
-    """Give the quota back while a leftover is there; each time for longer, as Kueue's `retryCount` tells."""
-    tried = min(retry_count(situation.workload, situation.check), 8)
-    after = min(graces.FIRST_DELAY * 2**tried, graces.MAX_DELAY)
-    return retry(situation, f"Waiting for {leftovers[0]}", after, _for_programs(situation, leftovers))
+    """Give the quota back while a leftover is there: what waits in its queue comes first.
+
+    Without a time for the next try: Kueue (v0.19.2) keeps the quota of what names one until then.
+    """
+    return retry(situation, f"Waiting for {leftovers[0]}", runs=_for_programs(situation, leftovers))
 
 
 def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[EarlierRun]:
@@ -269,7 +269,7 @@ def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[E
 def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
     """An earlier run is seen, or looked for: nobody is offered this one before it is gone, the same worker included.
 
-    It waits with quota, for the pods' grace period as a rule; after a while it is sent back, each time for longer.
+    It waits with quota, for the pods' grace period as a rule; after a while it is sent back.
     """
     if noted := note_last_worker(situation):
         return Plan((*noted, *looks), row="note its last run")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination, NotTaken
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
@@ -75,8 +75,8 @@ def _warnings(situation: Situation) -> Iterator[Effect]:
 
 
 def _is_clear_to_record(situation: Situation) -> bool:
-    """Whether nothing keeps it from the worker that has admitted it: another controller, if one nominates, has
-    nominated that. A worker that has the job keeps it.
+    """Whether nothing keeps it from the winner. Where another controller nominates, it must have named the winner,
+    unless that has the job already.
     """
     chosen = winner(situation)
     if chosen is None or _runs_elsewhere(situation) or _in_the_way(situation):
@@ -91,17 +91,16 @@ def _hand_over(situation: Situation) -> Plan:
     assert chosen is not None, "only what somebody has admitted is recorded"
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    removed = (effect for worker in losers for effect in _remove_this(situation, worker))
-    return Plan((*recorded, *removed))
+    return Plan((*recorded, *(effect for worker in losers for effect in _remove_this(situation, worker))))
 
 
-def _not_taken(situation: Situation) -> GiveUp | None:
+def _not_taken(situation: Situation) -> NotTaken | None:
     """That no worker takes it in time, as the dispatcher says."""
-    return _nomination(situation).give_up if winner(situation) is None else None
+    return _nomination(situation).not_taken if winner(situation) is None else None
 
 
 def _is_held_up(situation: Situation) -> bool:
-    """Whether what is in the way has been waited for with quota in hand for long enough."""
+    """Whether its quota has been held for as long as what is in the way is waited for."""
     in_the_way = _in_the_way(situation)
     return bool(in_the_way) and leftovers.is_stubborn(situation, in_the_way)
 
@@ -139,7 +138,7 @@ dispatch: Final = first_of(
     Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
-    Way("give up", *given(_not_taken, lambda seen, end: Plan((check_updates.give_up(seen, end),)))),
+    Way("not taken", *given(_not_taken, lambda seen, why: Plan((check_updates.not_taken(seen, why),)))),
     Way("held up", _is_held_up, lambda seen: Plan((leftovers.send_back(seen, _in_the_way(seen)), *_warnings(seen)))),
     Way("offer", otherwise, _offer_it),
 )

@@ -324,7 +324,7 @@ TABLE: tuple[Row, ...] = (
     Row("refused", *given(_refused, _reject_refused)),
     Row("settled", *given(evicting.settled_end, evicting.end_settled), leftovers.ending_run),
     # it must not run now
-    Row("asked again", *given(evicting.asked_again, evicting.activate)),
+    Row("retry asked", *given(evicting.retry_asked, evicting.activate)),
     Row("no quota", lambda seen: not seen.facts.has_quota, evicting.clean_up_unadmitted),
     Row("evicted", lambda seen: seen.facts.is_evicted, evicting.stop_evicted),
     Row("retrying", lambda seen: seen.state is CheckState.RETRY, wait),  # Kueue is about to evict it

@@ -185,7 +185,7 @@ def out_of_sight(worker: Worker, then: str = "") -> Reason:
 def _answer_of_kueue(copy: Json, facts: CopyFacts) -> Reason | None:
     """What the worker's Kueue says about a copy; None once it has admitted it."""
     if facts.is_finished:
-        return Reason(Cause.GIVEN_UP, message(copy, "Finished")) if facts.is_spent else None
+        return Reason(Cause.COPY_ENDED, message(copy, "Finished")) if facts.is_spent else None
     if facts.is_evicted:
         return Reason(Cause.EVICTED, message(copy, "Evicted"))
     if facts.is_blocked or not facts.has_quota:

@@ -1,7 +1,7 @@
 """The ways out of one row of the plan's table, as a table again: the first that applies decides, and has a name.
 
-So a row's function is as long as its own idea, and the log says which way was taken: `recorded: moves`. When a row or a
-way applies stands in it, and its decision declines nothing.
+So a row's function is as long as its own idea, and the log says which way was taken: `recorded: moves`. Whether it
+applies is asked before, so a decision is never "not me".
 """
 
 from __future__ import annotations

@@ -83,10 +83,10 @@ class Authenticators:
         return f"<Authenticators: {len(self._known)} plugins>"
 
     def get(self, plugin: ExecPlugin) -> Authenticator:
-        """The authenticator of a plugin. Those that nobody has asked for `KEPT` seconds are given up."""
+        """The authenticator of a plugin. Those that nobody has asked for `KEPT` seconds are forgotten."""
         old = anyio.current_time() - KEPT
-        for given_up in [given_up for given_up, known in self._known.items() if known.asked_at < old]:
-            del self._known[given_up]
+        for unused in [plugin for plugin, known in self._known.items() if known.asked_at < old]:
+            del self._known[unused]
         if plugin not in self._known:
             self._known[plugin] = Authenticator(plugin, self)
         return self._known[plugin]
@@ -96,7 +96,7 @@ class Authenticators:
 class Authenticator:
     """The credential of one exec plugin.
 
-    * A run is a single flight: it serves all requests that wait, and it goes on when they give up.
+    * A run is a single flight: it serves all requests that wait, and it goes on when they are cancelled.
     * A credential is renewed shortly before it expires. It is used until it expires or the server refuses it, so a
       plugin that is slow or fails during the renewal does no harm.
     """

@@ -39,7 +39,7 @@ class NameLookup(AbstractResolver):
     deadline: float
     """Seconds that a caller waits."""
     kept: float = attrs.field(default=CACHED, kw_only=True)
-    """Seconds for which an answer is kept that came after its callers had given up."""
+    """Seconds for which an answer is kept that came after its callers had gone."""
     _limiter: anyio.CapacityLimiter = attrs.field(factory=lambda: anyio.CapacityLimiter(1), init=False)
     _lookups: dict[_Question, Flight[list[ResolveResult]]] = attrs.field(factory=dict, init=False)
 

@@ -191,7 +191,7 @@ class Requester:
         async def send(tls: ssl.SSLContext, headers: dict[str, str]) -> Answer:
             async with self.turns.of(request.namespace):
                 if self.closed:  # meanwhile
-                    raise NotSent(f"{begin}: the connection was given up")
+                    raise NotSent(f"{begin}: the connection was broken off")
                 async with await self._request(self.sessions.calls, tls, request, headers, None, time) as response:
                     body = await read_body(response.content, limit, begin, self.large_answers)
                     return Answer(response.status, response.headers, body)
@@ -276,7 +276,7 @@ class Requester:
             # cancelled then, and the error would end its task group.
             task = asyncio.current_task()
             if self.closed and task is not None and not task.cancelling():
-                message = f"{where(self.name, request)}: the connection was given up"
+                message = f"{where(self.name, request)}: the connection was broken off"
                 raise (Unreachable(message) if time is None or time.sent else NotSent(message)) from None
             raise
         finally:

@@ -114,9 +114,9 @@ class Informer(Indexer):
     """The source of jitter: numbers in [0, 1)."""
     sleep: Callable[[float], Awaitable[None]] = attrs.field(default=anyio.sleep, kw_only=True)
     """Waits out a back-off of so many seconds. It may return before that: somebody knows that the server answers."""
-    given_up_in: Callable[[InformerStatus], float] = attrs.field(default=lambda _: math.inf, kw_only=True)
-    """Seconds until nobody waits for a server that fails any more: it is asked just before that. Gets the status before
-    the failure."""
+    patience: Callable[[InformerStatus], float] = attrs.field(default=lambda _: math.inf, kw_only=True)
+    """Seconds for which somebody still waits for a server that fails: it is asked just before they are over. Gets the
+    status before the failure."""
     longest_wait: Callable[[], float] = attrs.field(default=lambda: math.inf, kw_only=True)
     """Seconds between two attempts at most, unless the server wants more."""
     status: InformerStatus = attrs.field(factory=InformerStatus, init=False)
@@ -138,7 +138,7 @@ class Informer(Indexer):
     _changed: anyio.Event = attrs.field(factory=anyio.Event, init=False)
     _request: anyio.CancelScope = attrs.field(factory=anyio.CancelScope, init=False)
     """Around the request under way."""
-    _given_up: ApiError = attrs.field(factory=lambda: Unreachable("no answer"), init=False)
+    _abandoned_with: ApiError = attrs.field(factory=lambda: Unreachable("no answer"), init=False)
     """Why a request was cancelled."""
 
     def __attrs_post_init__(self) -> None:
@@ -195,9 +195,9 @@ class Informer(Indexer):
         """Have a handler called when the status changes, behind those before it; before `run`."""
         self._on_status.add(handler)
 
-    def give_up(self, error: ApiError) -> None:
+    def abandon(self, error: ApiError) -> None:
         """End the request under way as a failure: somebody knows that the server does not answer."""
-        self._given_up = error
+        self._abandoned_with = error
         self._request.cancel()
 
     async def _step(self) -> tuple[Outcome, ApiError | None]:
@@ -205,7 +205,7 @@ class Informer(Indexer):
         self._begin_list()
         with anyio.CancelScope() as self._request:
             return await self._reflector.step(known)
-        return self._reflector.abandon(self._given_up)
+        return self._reflector.abandon(self._abandoned_with)
 
     def _begin_list(self) -> None:
         self._listed, self._ready = {}, set()
@@ -354,7 +354,7 @@ class Informer(Indexer):
             refused=self.refused_backoff.within(longest),
             fraction=jitter,
             silent_for=silent,
-            given_up_in=self.given_up_in(self.status),
+            patience=self.patience(self.status),
         )
         retry_in = status.retry_in or 0.0
         report = log.info if failures == 1 else log.debug

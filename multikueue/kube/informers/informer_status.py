@@ -76,7 +76,7 @@ class InformerStatus:
         refused: Backoff,
         fraction: float,
         silent_for: float = 0.0,
-        given_up_in: float = math.inf,
+        patience: float = math.inf,
     ) -> InformerStatus:
         """A list or watch failed.
 
@@ -90,7 +90,7 @@ class InformerStatus:
             refused: for refusals: answers of 403 and 404.
             fraction: a random number in [0, 1) for the jitter.
             silent_for: how many seconds before `now` the server answered last.
-            given_up_in: see `Backoff.delay`.
+            patience: see `Backoff.delay`.
         """
         refusals = self.refusals + 1 if isinstance(error, NotFound | Forbidden) else 0
         unreadable = isinstance(error, Unreadable)
@@ -98,7 +98,7 @@ class InformerStatus:
         waits, count = (refused, refusals) if refusals else (backoff, failures)
         if unreadable:
             waits = attrs.evolve(waits, base=max(waits.base, UNREADABLE_AGAIN))
-        delay = waits.delay(count, fraction, given_up_in=given_up_in)
+        delay = waits.delay(count, fraction, patience=patience)
         return attrs.evolve(
             self,
             failures=failures,

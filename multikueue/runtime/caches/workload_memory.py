@@ -43,6 +43,8 @@ class _Remembered:
     touched_at: float
     changed_here_at: float = attrs.field(default=attrs.Factory(lambda known: known.touched_at, takes_self=True))
     last_worker: ClusterName | None = None
+    inherited: ClusterName | None = None
+    """The worker that had it, or may have, when this process looked first."""
     placement: Placement | None = None
     placed: tuple[str, str] = ("", "")
     """The worker that is recorded, or was recorded last, and for which attempt."""
@@ -127,7 +129,9 @@ class WorkloadMemory:
 
         What a Workload says of its last worker holds for the one that Kueue makes in its place.
         """
-        known, facts = self._of(key), WORKLOADS.of(workload)
+        is_new, known, facts = key not in self._known, self._of(key), WORKLOADS.of(workload)
+        if is_new:
+            known.inherited = facts.cluster_name or facts.noted_worker
         if facts.cluster_name is not None:
             known.last_worker, known.placement = facts.cluster_name, placement_of(workload)
             return
@@ -241,10 +245,18 @@ class WorkloadMemory:
         if (known := self._known.get(key) or self._gone.get(key)) is not None:
             known.pods_left_at[cluster] = loop_time()
 
-    def pods_left_ago(self, cluster: ClusterName, key: ObjectKey) -> timedelta | None:
-        """How long ago that was; None: it was not."""
-        at = self._here_or_gone(key).pods_left_at.get(cluster)
-        return None if at is None else timedelta(seconds=loop_time() - at)
+    def pods_left_ago(self, cluster: ClusterName, key: ObjectKey, started_ago: timedelta) -> timedelta | None:
+        """How long ago that was; None: it was not.
+
+        Args:
+            cluster: the worker, which shows no job copy.
+            key: the Workload.
+            started_ago: how long this process has looked: what an earlier one has made there may have gone just before.
+        """
+        known = self._here_or_gone(key)
+        if (at := known.pods_left_at.get(cluster)) is not None:
+            return timedelta(seconds=loop_time() - at)
+        return started_ago if cluster == known.inherited else None
 
     def reconnected(self, cluster: ClusterName) -> None:
         """The worker is connected again: what it shows first may be older than a creation without an answer."""

@@ -12,6 +12,7 @@ import attrs
 from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ObjectKey
 from multikueue.kube.informers.informer import Informer
+from multikueue.logs import unfailing
 from multikueue.protocols import ApiClient, ControllerHook, PlacementHook
 from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.events import EventRecorder
@@ -89,7 +90,7 @@ class PlacementController:
             fraction: the source of jitter: numbers in [0, 1).
             instance: who writes the events: the process's name.
         """
-        hub = hub or HubCaches.build(client, fraction)
+        hub, hook = hub or HubCaches.build(client, fraction), unfailing(hook)
         process = Process(clock, fraction, instance, controller_hook)
         events = EventRecorder(client, "multikueue-placement", instance, clock)
         executor = Executor(client, events)

@@ -31,7 +31,7 @@ from multikueue.core.workload.seen.worker_states import Creating, Idle, InDoubt,
 from multikueue.errors import ApiError, Conflict, NotSent
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
-from multikueue.runtime.loop import BackgroundTasks, loop_time
+from multikueue.runtime.loop import BackgroundTasks, loop_time, own_cancellation
 from multikueue.runtime.target import Target
 from multikueue.runtime.workers.pool import WorkerCluster
 
@@ -274,9 +274,9 @@ class WorkerExecutor:
     async def _execute(self, part: WorkerPlan, workload: Json | None, effects: tuple[Effect, ...]) -> None:
         cluster, key = part
         try:
-            with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)):
+            with structlog.contextvars.bound_contextvars(cluster=cluster, key=str(key)), own_cancellation():
                 await self.effects.execute(workload, effects, again=self.backoffs.has_failed(part))
-        except Exception as error:  # it costs this part alone (never CancelledError)
+        except Exception as error:  # it costs this part alone (never its own cancellation)
             self.enqueue(cluster, key, self.backoffs.failed(part, error))
         else:
             self.backoffs.succeeded(part)

@@ -86,7 +86,7 @@ class WorkerSettings:
     """What may be on a lost worker that must not run there; None: nobody looks for it when it returns."""
     lost_after: timedelta = attrs.field(factory=lambda: PlanSettings().worker_lost_timeout)
     """For how long a worker keeps what it has, while it does not answer, or not for a kind."""
-    given_up_in: Callable[[ClusterName, float | None], float] = lambda _name, _failing_since: math.inf
+    patience: Callable[[ClusterName, float | None], float] = lambda _name, _failing_since: math.inf
     """Seconds until what a worker has, or has of a kind that fails since then on the loop's clock, goes elsewhere;
     infinite: nothing is lost, or no time counts."""
 
@@ -283,7 +283,7 @@ def _limited(
         belongs=partial(_is_ours, settings.origin),
         keeps_unreadable=True,
         knows_specs=True,
-        given_up_in=lambda status: settings.given_up_in(name, status.failing_since),
+        patience=lambda status: settings.patience(name, status.failing_since),
     )
 
 

@@ -229,18 +229,18 @@ class WorkerPool:
             self._let_go[name] = self.clock()
 
     def counts_from(self, name: str, lost_since: datetime | None) -> datetime | None:
-        """From when the time counts after which a lost worker is given up; None: it does not.
+        """From when the time counts after which a lost worker's jobs run elsewhere; None: it does not.
 
-        Who detaches a cluster takes our credentials first. One that answered until then runs its jobs, and is given up
-        some time after it is gone; one that was lost before is dead, as a rule, and its time goes on.
+        Who detaches a cluster takes our credentials first. One that answered until then runs its jobs, and its time
+        begins when it is gone; one that was lost before is dead, as a rule, and its time goes on.
         """
         detached, gone = self._detached.get(name), self._let_go.get(name)
         if lost_since is None or (detached is not None and lost_since >= detached):
             return None
         return lost_since if gone is None else max(lost_since, gone)
 
-    def _given_up_in(self, name: ClusterName, failing_since: float | None) -> float:
-        """See `WorkerSettings.given_up_in`."""
+    def _patience(self, name: ClusterName, failing_since: float | None) -> float:
+        """See `WorkerSettings.patience`."""
         worker = self.get(name)
         lost = self.counts_from(name, worker.connection.lost_since) if worker is not None else None
         ages = [loop_time() - failing_since] if failing_since is not None else []
@@ -271,7 +271,7 @@ class WorkerPool:
     def _informers(
         self, name: ClusterName, client: ApiClient, earlier: WorkerInformers | None, report: Callable[[], None]
     ) -> WorkerInformers:
-        settings = attrs.evolve(self.settings, suspects=self._suspects, given_up_in=self._given_up_in)
+        settings = attrs.evolve(self.settings, suspects=self._suspects, patience=self._patience)
         informers = WorkerInformers.build(name, client, settings, report, earlier)
         if name in self._with_queues or self.settings.on_figures is not None:
             informers.follow_queues()

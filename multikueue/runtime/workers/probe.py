@@ -54,7 +54,7 @@ class WorkerProbe:
         """Probe until cancelled.
 
         Args:
-            informer: of its Workloads. It is given up when the worker is lost, and tries again with its back-off.
+            informer: of its Workloads. When the worker is lost, its request is abandoned, and repeated with back-off.
         """
         self.rounds.workers += 1
         try:
@@ -74,7 +74,7 @@ class WorkerProbe:
                         tasks.start_soon(_probe, self.client)
                     case Lose(silent_for):
                         text = f"{informer.resource}: no answer to anything for {silent_for:.0f} s"
-                        informer.give_up(DeadlineExceeded(text))
+                        informer.abandon(DeadlineExceeded(text))
 
     def _step(self, event: Due, at: float) -> Probe | Lose | None:
         """Look. A loop wakes a little late: reckoned from then, the next look would be a round later."""

@@ -1,8 +1,8 @@
 """A worker that has more of our copies than may be read of it: what was deleted on the manager goes there all the same.
 
-A list that is too long, or too large, shows what there is until it is given up. Of the copies that it has named, those
-are read by name whose Workload the manager does not have any more, a few at a time, and planned with as those of any
-other worker. Once they have gone, the worker is listed again.
+A list that is too long, or too large, shows what there is until its reading is broken off. Of the copies that it has
+named, those are read by name whose Workload the manager does not have any more, a few at a time, and planned with as
+those of any other worker. Once they have gone, the worker is listed again.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class FullWorker:
     copies: dict[ObjectKey, NamedCopies] = attrs.field(factory=dict, init=False)
     """By Workload of the manager, what was read by name; empty while the worker can be listed."""
     _there: dict[ObjectKey, ObjectKey] = attrs.field(factory=dict, init=False)
-    """By Workload of the manager, the name of its copy, of those that the last list showed before it was given up."""
+    """By Workload of the manager, the name of its copy, of those that the last list showed before it was broken off."""
 
     def __repr__(self) -> str:
         return f"<FullWorker: {len(self._there)} names known, {len(self.copies)} read by name>"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Self, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -73,6 +73,13 @@ class DirectClient:
 
     def __repr__(self) -> str:
         return f"<DirectClient of {self.registry.name} as {self._user}>"
+
+    async def __aenter__(self) -> Self:
+        """It opens nothing: so it stands where a `KubeClient` does."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """It closes nothing."""
 
     @property
     def last_activity(self) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
 from collections.abc import Callable
 from datetime import datetime, timedelta
@@ -10,11 +12,12 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, GiveUp, Nomination
+from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination, NotTaken
 from multikueue.core.dispatchers.guarded import RETRY, SOONEST, Guarded
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
+from multikueue.errors import Cause
 from tests.core.building import candidates, condition, copy_of, snapshot, worker, workload
 from tests.core.door import NOW, AnnounceWorkload, ApplyStatus, decide, sole, those
 from tests.core.wording import in_words, verdict_written, words
@@ -42,10 +45,21 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
     raise ZeroDivisionError(workload, candidates)
 
 
+def cancelled(workload: Json, candidates: Candidates) -> Nomination:
+    """As a future does whose result is asked for."""
+    raise asyncio.CancelledError(workload, candidates)
+
+
+def unread(workload: Json, candidates: Candidates) -> Nomination:
+    return Nomination(tuple(json.loads("oslo, rome")))
+
+
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (divided, "raises ZeroDivisionError"),
+        (divided, "raises ZeroDivisionError in test_guarded.py, line "),
+        (cancelled, "raises CancelledError in test_guarded.py, line "),
+        (unread, "raises JSONDecodeError in test_guarded.py, line "),
         (None, "answers NoneType, which is not a multikueue.Nomination"),
         (("w1",), "answers tuple, which is not"),
         (ODD(None), "nominates what is not a tuple of names"),
@@ -55,10 +69,17 @@ def divided(workload: Json, candidates: Candidates) -> Nomination:
         (Nomination(FLEET[:21]), "nominates 21 workers, and 20 are allowed"),
         (Nomination(("w1", "elsewhere")), 'nominates "elsewhere", which is not available'),
         (ODD(("w1",), message=5), "gives a message that is not a text"),
-        (Nomination(("w1",), look_again=0.0), "wants to be asked again in 0 s"),
+        (Nomination(("w1",), look_again=0.0), "wants to be asked again in 0.0 s"),
         (Nomination(("w1",), look_again=-1), "wants to be asked again in -1 s"),
         (Nomination(("w1",), look_again=math.nan), "wants to be asked again in nan s"),
-        (ODD(("w1",), look_again="soon"), "raises TypeError"),
+        (ODD(("w1",), look_again="soon"), "wants to be asked again in 'soon' s"),
+        (Nomination(("w1",), look_again=10**400), "wants to be asked again in 1000"),
+        (ODD(("w1",), reasons=None), "gives reasons that are not of multikueue.Reason by worker"),
+        (ODD(("w1",), reasons={"w2": ODD_REASON(Cause.NO_ROOM, 5)}), "gives a reason that is not a multikueue.Reason"),
+        (ODD(("w1",), reasons={3: Reason(Cause.NO_ROOM)}), "gives reasons that are not of multikueue.Reason by worker"),
+        (Nomination(("w1",), message="\ud800"), "gives a message that is not a text"),
+        (Nomination(("w1",), problem="\ud800"), "gives a message that is not a text"),
+        (Nomination(("\ud800",)), "nominates what is not a tuple of names"),
         (ODD(("w1",), reasons={"w1": "full"}), "gives a reason that is not a multikueue.Reason"),
     ],
 )
@@ -91,6 +112,15 @@ def test_what_wants_to_be_asked_again_at_once_is_asked_again_after_a_second() ->
     assert answered == Nomination(("w1",), SOONEST)
 
 
+@pytest.mark.parametrize("end", [SystemExit, KeyboardInterrupt])
+def test_what_ends_the_program_ends_it(end: type[BaseException]) -> None:
+    def ends(*_: object) -> Nomination:
+        raise end
+
+    with pytest.raises(end):
+        Guarded(Policy(ends)).nominate(workload(), SEEN, NOW)
+
+
 @pytest.mark.parametrize("answer", [divided, Nomination(("elsewhere",))], ids=["raises", "nonsense"])
 def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer: object) -> None:
     offered = workload(nominated=("w1",))
@@ -107,12 +137,12 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
     ("wait", "state", "requeue"),
     [(timedelta(minutes=2), "Retry", {"requeueAfterSeconds": 120}), (None, "Rejected", {})],
 )
-def test_what_gives_up_tells_kueue_how_long_to_wait(
+def test_what_nobody_took_tells_kueue_how_long_to_wait(
     wait: timedelta | None, state: str, requeue: dict[str, int]
 ) -> None:
     """Without that Kueue tries it again at once."""
     seen = snapshot(workload(), worker("w1"))
-    decided = decide(seen, Policy(Nomination((), give_up=GiveUp("nobody took it", wait))))
+    decided = decide(seen, Policy(Nomination((), not_taken=NotTaken("nobody took it", wait))))
     (written,) = (effect.object for effect in those(ApplyStatus, decided.effects))
     (entry,) = written["status"]["admissionChecks"]
     assert entry["state"] == state
@@ -219,7 +249,7 @@ def test_what_no_dispatcher_remembers_gives_way_to_what_is_waited_for(said: str)
     ("more", "problem"),
     [
         ({"reasons": {"w2": ODD_REASON("NoRoom")}}, "gives a reason that is not a multikueue.Reason"),
-        ({"give_up": "nobody takes it"}, "gives up with what is not a GiveUp"),
+        ({"not_taken": "nobody takes it"}, "says with what is no multikueue.NotTaken that nobody took it"),
         ({"problem": 5}, "gives a message that is not a text"),
     ],
 )
@@ -230,9 +260,9 @@ def test_what_would_end_the_decision_is_told_as_well(more: dict[str, Any], probl
 
 
 @pytest.mark.parametrize("given", [(5,), ("nobody takes it", 60)])
-def test_what_gives_up_says_why_and_how_long(given: tuple[Any, ...]) -> None:
-    def gives_up(*_: object) -> Nomination:
-        return Nomination((), give_up=GiveUp(*given))
+def test_what_nobody_took_says_why_and_how_long(given: tuple[Any, ...]) -> None:
+    def nobody(*_: object) -> Nomination:
+        return Nomination((), not_taken=NotTaken(*given))
 
-    decided = decide(snapshot(workload(), worker("w1")), Policy(gives_up))
+    decided = decide(snapshot(workload(), worker("w1")), Policy(nobody))
     assert decided.problems[0].startswith(f"{HERE} raises TypeError")

@@ -56,6 +56,14 @@ class Pending:
         self.names, self.message = (), 'Reset to Pending after eviction. Previously: "Pending"'
 
 
+def test_an_order_is_given_by_its_word_too() -> None:
+    """The text was taken for the config's order, without a word."""
+    assert Incremental(order="alphabetical") == Incremental(order=Order.ALPHABETICAL)
+    for odd in ({"order": "alphabetic"}, {"step": 0}):
+        with pytest.raises(ValueError, match=r"alphabetic|step"):
+            Incremental(**odd)
+
+
 def test_each_round_asks_the_next_of_the_config() -> None:
     waiting = Pending(Incremental(step=2))
     assert waiting.ask().names == ("w3", "w1")

@@ -99,7 +99,7 @@ def test_more_failures_never_mean_a_shorter_wait(backoff: Backoff, failures: int
     ],
 )
 def test_no_wait_leads_past_the_last_attempt_before_it_is_given_up(left: float, waited: float) -> None:
-    assert CONNECTION_BACKOFF.delay(9, given_up_in=left) == waited
+    assert CONNECTION_BACKOFF.delay(9, patience=left) == waited
 
 
 @given(
@@ -109,16 +109,16 @@ def test_no_wait_leads_past_the_last_attempt_before_it_is_given_up(left: float, 
     st.floats(2 * LAST_ATTEMPT + 2, 40),
 )
 def test_a_server_that_returns_is_asked_while_half_of_what_is_left_is_left(
-    backoff: Backoff, fraction: float, given_up_in: float, returns: float
+    backoff: Backoff, fraction: float, patience: float, returns: float
 ) -> None:
     """A long list takes its time. A few attempts more than the back-off alone would make: each halves what is left."""
-    left, attempts = given_up_in, list[float]()
+    left, attempts = patience, list[float]()
     while left > 0:
-        left -= backoff.delay(len(attempts) + 1, fraction, given_up_in=left)
+        left -= backoff.delay(len(attempts) + 1, fraction, patience=left)
         attempts.append(round(left, 6))
     assert max(at for at in attempts if at <= returns) >= returns / 2
     assert any(LAST_ATTEMPT <= at <= LAST_ATTEMPT + 1 for at in attempts)
-    alone = next(n for n in range(10_000) if sum(backoff.delay(i + 1, fraction) for i in range(n)) >= given_up_in)
+    alone = next(n for n in range(10_000) if sum(backoff.delay(i + 1, fraction) for i in range(n)) >= patience)
     assert len([at for at in attempts if at > 0]) <= alone + 7
 
 

@@ -17,7 +17,6 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
 from tests.core.building import (
     ADAPTER,
-    CHECK,
     EARLIER,
     RESERVED_AT,
     UNMARKED,
@@ -30,7 +29,6 @@ from tests.core.building import (
 from tests.core.door import (
     FINALIZER,
     HELD_UP,
-    MAX_DELAY,
     NOW,
     ApplyStatus,
     DeleteJob,
@@ -130,7 +128,8 @@ class TestSendingBack:
         entry = self.entry(beside(left(), quiet_for=LATE))
         assert self.entry(beside(left(), quiet_for=LATE + timedelta(hours=1))) == entry
         assert entry is not None
-        assert (entry["state"], entry["requeueAfterSeconds"]) == ("Retry", 60)
+        assert entry["state"] == "Retry"
+        assert "requeueAfterSeconds" not in entry, "Kueue would keep the quota for that time"
         assert "UID uid-left" in entry["message"]
 
     @pytest.mark.parametrize(("active", "state"), [(False, "Retry"), (True, "Pending")])
@@ -140,15 +139,6 @@ class TestSendingBack:
         assert asked["status"]["conditions"][-1]["lastTransitionTime"] == RESERVED_AT
         other = attrs.evolve(left(), copy=asked)
         assert (self.entry(beside(other)) or {}).get("state") == state
-
-    @pytest.mark.parametrize(("tried", "seconds"), [(1, 120), (3, 480), (50, MAX_DELAY.total_seconds())])
-    def test_each_time_for_longer(self, tried: int, seconds: float) -> None:
-        local = workload(nominated=("w1", "w2"), evictions=1)
-        local["status"]["admissionChecks"][0]["retryCount"] = tried
-        assert local["status"]["admissionChecks"][0]["name"] == CHECK
-        entry = self.entry(beside(left(local), local=local, quiet_for=LATE))
-        assert entry is not None
-        assert entry["requeueAfterSeconds"] == seconds
 
     def test_it_is_given_back_whether_another_worker_would_get_it_or_not(self) -> None:
         """Nobody is offered it meanwhile, so the quota would lie idle here."""

@@ -54,7 +54,7 @@ def test_the_table_reads_from_the_end_of_a_life_to_its_start() -> None:
         "acted on here",
         "refused",
         "settled",
-        "asked again",
+        "retry asked",
         "no quota",
         "evicted",
         "retrying",

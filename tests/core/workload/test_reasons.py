@@ -85,7 +85,7 @@ class TestWaiting:
         """It will never run there; one that has ended there has nothing to say."""
         copies = (copy_of(workload(nominated=("w1", "w2")), finished=reason) for reason in ("OutOfSync", "Succeeded"))
         words = [new_message(offered(worker("w1", copy))) for copy in copies]
-        assert [word.startswith("Offered to w1 — w1: gave it up: ") for word in words] == [True, False]
+        assert [word.startswith("Offered to w1 — w1: has ended its copy: ") for word in words] == [True, False]
 
     def test_each_worker_speaks_for_itself(self) -> None:
         """The example of the documentation: quota too small, no LocalQueue, unreachable."""

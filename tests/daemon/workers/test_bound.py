@@ -21,7 +21,7 @@ from multikueue.sandbox.apiserver import Match, Refuse
 from multikueue.sandbox.setting_up import set_up_queues
 from multikueued.doctor import publisher
 from multikueued.rbac.objects import ROLE, ROLE_BINDING, SERVICE_ACCOUNT
-from multikueued.reports.answers import digest_in_use
+from multikueued.reports.workers import digest_in_use
 from multikueued.run.daemon import work
 from multikueued.run.leadership import Leadership
 from multikueued.settings.config import LeaderElectionSettings

@@ -13,7 +13,7 @@ from multikueue.core.model.names import Json
 from multikueue.kube import parse_worker_kubeconfig
 from multikueue.testing import NOW
 from multikueued.exits import CommandError
-from multikueued.reports.answers import digest_in_use
+from multikueued.reports.workers import digest_in_use
 from multikueued.settings.config import Settings
 from multikueued.workers import kept, objects
 from multikueued.workers.addresses import check_server

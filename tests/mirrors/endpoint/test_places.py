@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import AsyncIterator
+from contextlib import ExitStack, asynccontextmanager
+from typing import Any
 
 import anyio
 import anyio.lowlevel
+import attrs
 import pytest
 
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.errors import NotFound
 from multikueue.testing import until
+from multikueued.mirrors.endpoint import relay
 from multikueued.mirrors.endpoint.places import TOO_MANY_WAIT, Places
-from multikueued.mirrors.endpoint.relay import LOOKED_UP
+from multikueued.mirrors.endpoint.relay import BEGUN, LOOKED_UP
 from multikueued.serving.refusal import RefusedError
-from tests.mirrors.endpoint.test_relay import LOGS, rest, stage
+from tests.mirrors.endpoint.test_relay import LOGS, mirror, rest, stage
 
 KUBECTL = "kubectl/v1.36.3 (linux/amd64) kubernetes/1e2c1f9"
 
@@ -100,6 +105,70 @@ async def test_a_namespace_with_many_requests_delays_those_of_another_by_a_turn(
         ours = ObjectKey("default", "train-x")
         await until(lambda: ours in here.manager.read)
         assert here.manager.read.index(ours) <= LOOKED_UP + 1
+
+
+@attrs.define(eq=False)
+class HeldWorkers:
+    """Workers that show no pod before they are let, and have none."""
+
+    let: anyio.Event = attrs.field(factory=anyio.Event)
+    asked: list[str] = attrs.field(factory=list)
+    """Namespaces of the pods that are looked at, in order."""
+
+    @asynccontextmanager
+    async def open(self, _worker: str) -> AsyncIterator[Any]:
+        yield self
+
+    async def get(self, _resource: Resource, key: ObjectKey) -> Json:
+        self.asked.append(key.namespace)
+        await self.let.wait()
+        raise NotFound("not found")
+
+
+async def test_it_delays_them_by_a_turn_on_the_worker_as_well() -> None:
+    """The connection there is most of what a request costs: of 300 at once all were made first."""
+    workers, many = HeldWorkers(), 4 * BEGUN
+    async with stage(places=Places(of_a_mirror=many + 1)) as here, anyio.create_task_group() as tasks:
+        here.relay.workers, here.manager.mirror = workers, mirror(namespace="theirs")
+        for _ in range(many):
+            tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
+        await until(lambda: here.relay.places.held("namespace", "theirs") == many)
+        here.manager.mirror = mirror()
+        tasks.start_soon(here.ask, LOGS)
+        await until(lambda: here.relay.places.held("namespace", "default") == 1)
+        workers.let.set()
+    assert len(workers.asked) == many + 1
+    assert workers.asked.index("default") <= BEGUN + 1
+
+
+async def test_who_waits_too_long_for_a_worker_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of another worker have their own turns."""
+    workers = HeldWorkers()
+    async with stage() as here, anyio.create_task_group() as tasks:
+        here.relay.workers = workers
+        for _ in range(BEGUN):
+            tasks.start_soon(here.ask, LOGS)
+        await until(lambda: len(workers.asked) == BEGUN)
+        monkeypatch.setattr(relay, "PATIENCE", 0.1)
+        assert TOO_MANY_WAIT.encode() in await here.ask(LOGS)
+        here.manager.mirror = mirror(worker="w2")
+        tasks.start_soon(here.ask, LOGS)
+        await until(lambda: len(workers.asked) == 9)
+        workers.let.set()
+
+
+async def test_a_kubelet_that_hangs_takes_nobody_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pods of one namespace may be on a node that is dead: others of that worker are served."""
+    monkeypatch.setattr(relay, "BEGUN", 1)
+    async with stage() as here, anyio.create_task_group() as tasks:
+        here.worker.uids["theirs/train-x"] = "uid"
+        node = here.worker.hung["theirs"] = anyio.Event()
+        here.manager.mirror = mirror(namespace="theirs")
+        tasks.start_soon(here.ask, LOGS.replace("default", "theirs"))
+        await until(lambda: len(here.worker.streams()) == 1)
+        here.manager.mirror = mirror()
+        assert (await here.ask(LOGS)).startswith(b"HTTP/1.1 200")
+        node.set()
 
 
 async def test_a_namespace_that_asks_without_end_is_refused_before_it_costs_much() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import anyio
 import anyio.lowlevel
 import attrs
+import orjson
 import pytest
 from structlog.testing import capture_logs
 
@@ -74,11 +75,12 @@ class Manager:
         return {"status": {"allowed": (spec["user"], spec["resourceAttributes"]["verb"]) in self.allowed}}
 
 
-def mirror(key: bytes = KEY) -> Json:
-    said = {WORKER: "w1", WORKER_POD: "default/train-x", WORKER_POD_UID: "uid"}
-    sign = proof(key, mirror_uid="own", worker="w1", worker_pod="default/train-x", worker_pod_uid="uid")
-    metadata = {"namespace": "default", "name": "train-x", "uid": "own", "annotations": {**said, PROOF: sign}}
-    return {"metadata": metadata, "spec": {"nodeName": "multikueue-w1"}}
+def mirror(key: bytes = KEY, *, namespace: str = "default", worker: str = "w1") -> Json:
+    there = f"{namespace}/train-x"
+    said = {WORKER: worker, WORKER_POD: there, WORKER_POD_UID: "uid"}
+    sign = proof(key, mirror_uid="own", worker=worker, worker_pod=there, worker_pod_uid="uid")
+    metadata = {"namespace": namespace, "name": "train-x", "uid": "own", "annotations": {**said, PROOF: sign}}
+    return {"metadata": metadata, "spec": {"nodeName": f"multikueue-{worker}"}}
 
 
 @attrs.define(eq=False)
@@ -201,7 +203,7 @@ class TestWhatReachesTheWorker:
             here.worker.refusal = (400, "no such container")
             entering = ("POST /exec/default/train-x/main?command=sh HTTP/1.1", "Upgrade: SPDY/3.1")
             answer = await here.ask(*entering, more=smuggled)
-            assert answer.endswith(b"\r\n\r\nno such container\n")
+            assert answer.endswith(b'"message":"no such container","code":400}')
             assert {request.method for request in here.worker.asked} == {"GET", "POST"}
 
     async def test_older_websockets_as_they_are(self) -> None:
@@ -256,6 +258,19 @@ class TestRefusals:
         unused: Any = None
         error = await _refused_by("w1", head, Tunnel(b"", reader, unused))
         assert error.code in (400, 502)
+
+    async def test_of_entering_is_a_status_as_clients_take_a_text_with_a_colon_for_one_without_words(self) -> None:
+        """kubectl up to 1.35 printed `Error from server: ` and no more."""
+        async with stage(enters=False) as here:
+            entering = ("POST /exec/default/train-x/main?command=sh HTTP/1.1", "Upgrade: SPDY/3.1")
+            head, _, body = (await here.ask(*entering)).partition(b"\r\n\r\n")
+        assert b"Content-Type: application/json" in head
+        said = orjson.loads(body)
+        assert (said["kind"], said["code"], said["message"].endswith(": mirrorPods.exec is off")) == (
+            "Status",
+            400,
+            True,
+        )
 
     async def test_what_we_did_not_make_has_nothing(self) -> None:
         forgeries: list[Json] = [

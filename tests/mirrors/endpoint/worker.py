@@ -48,6 +48,8 @@ class PlayedWorker:
     """Of logs and of entering."""
     on_open: list[tuple[str, str]] = attrs.field(factory=list)
     """Pods that have another UID once a stream is open."""
+    hung: dict[str, anyio.Event] = attrs.field(factory=dict)
+    """Namespaces whose pods are on a node that does not answer before it is set."""
     asked: list[web.BaseRequest] = attrs.field(factory=list)
     code: int = 0
     """With which commands end."""
@@ -96,6 +98,8 @@ class PlayedWorker:
             return status(404, f'pods "{pod}" not found')
         if not what:
             return web.json_response({"kind": "Pod", "metadata": {"namespace": namespace, "name": pod, "uid": uid}})
+        if namespace in self.hung:
+            await self.hung[namespace].wait()
         if self.refusal is not None:
             return status(*self.refusal)
         for name, other in self.on_open:

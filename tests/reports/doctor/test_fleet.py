@@ -11,6 +11,7 @@ import pytest
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import ToldFinding
+from multikueue.core.model.names import ObjectKey
 from multikueued.diagnosis.checks.table import GROUPS
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.fleet import status_report
@@ -19,7 +20,7 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import NAME, Published, config_map, seen, written
 from multikueued.reports.remedies.remedy import Severity
 from tests.reports.doctor.healthy import NOW, QUEUE, healthy, objects_of, queues
-from tests.reports.doctor.test_checks import CASES, with_worker
+from tests.reports.doctor.test_checks import CASES, on_manager, with_worker
 from tests.reports.objects import CHECK, job, stored, worker, workload
 
 DOCTORS_OWN: Final = frozenset(
@@ -86,6 +87,22 @@ def test_what_breaks_under_a_job_that_runs_is_told_where_it_is_explained() -> No
         assert about.findings[0].severity is Severity.WARNING
         elsewhere = workload(stored(job("train")), cluster="worker2", checks={CHECK: "Ready"})
         assert explain(Seen(elsewhere, None, objects, (), NOW, "kueue-system", fleet=fleet)).findings == ()
+
+
+def test_a_queue_that_cannot_hold_copies_is_told_of_the_jobs_that_wait_for_it() -> None:
+    """The head of the check said what is wrong, and no finding what to do."""
+    waits = workload(stored(job("train")), checks={CHECK: "Pending"})
+    facts = on_manager(checks=[CHECK])
+    there = attrs.evolve(facts.workers["worker1"], queues=queues(local={ObjectKey("local", QUEUE.name): "pool"}))
+    facts = attrs.evolve(facts, workers={**facts.workers, "worker1": there})
+    objects = attrs.evolve(published(facts), workloads=(waits,))
+    fleet = tuple(status_report(objects, NOW, "kueue-system").findings)
+    told = explain(Seen(waits, None, objects, (), NOW, "kueue-system", fleet=fleet)).findings
+
+    assert "own-worker-queue" in [finding.id for finding in told]
+    assert "own-worker-queue" not in [
+        finding.id for finding in explain(Seen(waits, None, objects, (), NOW, "kueue-system")).findings
+    ]
 
 
 def test_what_the_daemon_saw_last_does_not_outlive_a_worker() -> None:

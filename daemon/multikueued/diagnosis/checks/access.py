@@ -15,10 +15,10 @@ from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.names import SERVICE_ACCOUNT_USER, ObjectKey
 from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
 from multikueued.diagnosis.findings import Spot, check
-from multikueued.reports.answers import digest_in_use
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity, is_name
 from multikueued.reports.worker_facts import KubeconfigFacts, Permission, secret_name
+from multikueued.reports.workers import digest_in_use
 
 _USER: Final = re.compile(r"[A-Za-z0-9][\w.:@-]{0,252}", re.ASCII)
 """What a worker may call somebody who stands in a command."""

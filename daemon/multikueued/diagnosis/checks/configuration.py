@@ -27,7 +27,7 @@ from multikueued.reports.chain import (
 )
 from multikueued.reports.objects import similar
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
-from multikueued.reports.remedies.taken_away import DETACHED, GONE, taken_away
+from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
 from multikueued.reports.worker_queues import is_stopped
@@ -198,7 +198,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
         listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
-        waiting = [title(workload) for workload in facts.waiting if name in facts.objects.checks_for(workload)]
+        waiting = [title(way.workload) for way in facts.waiting if name in way.checks]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",

@@ -24,7 +24,7 @@ from multikueued.reports.waiting_jobs import why_jobs_wait
 def rejected(objects: ManagerObjects) -> list[Json]:
     """The Workloads that were rejected or deactivated: the job itself may tell why."""
     ended = (JobState.REJECTED, JobState.INACTIVE)
-    return [workload for workload in objects.dispatched if state_of(workload, objects) in ended]
+    return [way.workload for way in objects.ways if state_of(way) in ended]
 
 
 @check("annotation-unreadable")

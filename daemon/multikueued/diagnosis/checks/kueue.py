@@ -13,6 +13,7 @@ from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.worker_kueue import OLDEST, version_of
+from multikueue.core.model.workloads import CheckState
 from multikueued.diagnosis.facts import Facts, KueueFacts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.typenames import title
@@ -119,7 +120,7 @@ def starting_here(facts: Facts) -> Iterator[Spot]:
     for workload in facts.objects.workloads:
         if workloads.is_finished(workload) or not workloads.cluster_name(workload):
             continue
-        behind, check = workloads.owner(workload), facts.objects.check_of(workload)
+        behind, way = workloads.owner(workload), facts.objects.way(workload)
         pod_backed = workloads.has_members(workload) or (behind is not None and behind.gvk in pods)
-        if pod_backed and check is not None and workloads.check_state(workload, check) == "Ready":
+        if pod_backed and way.check_state is CheckState.READY:
             yield Spot(title(workload), "it runs on a worker as pods, and its check is Ready")

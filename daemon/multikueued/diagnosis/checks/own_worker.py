@@ -24,7 +24,8 @@ def unfit_queue(facts: Facts) -> Iterator[Spot]:
             if why := flaws.get(target):
                 unfit_targets.add((target, why))
         for target, why in sorted(unfit_targets):
-            yield Spot(f"{name}, ClusterQueue {target}", f"copies would be in it, and {why}")
+            where, queue = f"{name}, ClusterQueue {target}", f"ClusterQueue {target}"
+            yield Spot(where, f"copies would be in it, and {why}", object=queue, workers=(name,))
 
 
 @check("own-worker-unknown")

@@ -21,11 +21,10 @@ from multikueued.diagnosis.checks.access import granting_there, has_new_credenti
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
-from multikueued.reports.objects import queue_name
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, queue_flaw, quota_mismatch
+from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, local_queue_of, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
@@ -111,7 +110,7 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
     for resources, names in lacking.items():
         if resources:
             why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
-            waiting = {owner.gvk for workload in facts.waiting if (owner := workloads.owner(workload)) is not None}
+            waiting = {owner.gvk for way in facts.waiting if (owner := workloads.owner(way.workload)) is not None}
             waits = any(resource.gvk in waiting for resource in resources)
             severity = Severity.ERROR if waits else Severity.WARNING
             yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))
@@ -249,9 +248,9 @@ def _mends(queue: Json | None) -> str:
 @check("never-fits")
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
-    for workload in filter(workloads.has_quota, facts.waiting):
-        check = facts.objects.check_of(workload)
-        if reasons := _never_fits(workload, facts.objects.workers_of(check) if check is not None else [], facts):
+    for way in facts.waiting:
+        workload = way.workload
+        if workloads.has_quota(workload) and (reasons := _never_fits(workload, way.workers, facts)):
             each = "; ".join(f"{name}: {why}" for name, why in reasons.items())
             why = f"no worker could ever have quota for it: {each}"
             about = f"{namespace_of(workload)}/{type_name(workload)}"
@@ -325,7 +324,7 @@ def _newer_than(facts: Facts, worker: str, seen: datetime | None) -> frozenset[O
         key: dig(queue, "metadata", "creationTimestamp") for key, queue in facts.objects.local_queues_by_key.items()
     }
     got = (
-        (ObjectKey(namespace_of(workload), queue_name(workload)), check.get("lastTransitionTime"))
+        (local_queue_of(workload), check.get("lastTransitionTime"))
         for workload in facts.objects.workloads
         if workloads.cluster_name(workload) == worker
         for check in dig(workload, "status", "admissionChecks") or ()

@@ -7,11 +7,12 @@ allows, and of its headers only those of `PASSED` go on, written anew: never cre
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Final, TypeAlias
 
 import attrs
+import orjson
 
 from multikueued.serving.refusal import RefusedError
 
@@ -149,14 +150,20 @@ def answer(code: int, headers: Iterable[tuple[str, str]] = (), body: bytes = b""
     return written(f"HTTP/1.1 {code} {HTTPStatus(code).phrase}", headers) + body
 
 
-def text(code: int, words: str, more: Mapping[str, str] | None = None) -> bytes:
+def text(code: int, words: str, kind: str = "text/plain; charset=utf-8") -> bytes:
     """An answer in plain text, as kubelets refuse: clients show it as it is. Then the connection ends."""
     body = words.encode(errors="replace")
     headers = {
-        "content-type": "text/plain; charset=utf-8",
+        "content-type": kind,
         "x-content-type-options": "nosniff",
         "content-length": str(len(body)),
         "connection": "close",
-        **(more or {}),
     }
     return answer(code, headers.items(), body)
+
+
+def status(code: int, words: str) -> bytes:
+    """The same as API servers refuse, where the connection was to become another one: what clients and API servers up
+    to 1.35 get then, they take for YAML, and a text with a colon for a refusal without words."""
+    said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words.strip(), "code": code}
+    return text(code, orjson.dumps(said).decode(), "application/json")

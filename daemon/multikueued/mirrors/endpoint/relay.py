@@ -38,6 +38,7 @@ from multikueued.mirrors.endpoint.heads import (
     passed_back,
     passed_on,
     request_head,
+    status,
     text,
 )
 from multikueued.mirrors.endpoint.places import TOO_MANY_WAIT, Places
@@ -58,6 +59,10 @@ PATIENCE: Final = 20.0
 LOOKED_UP: Final = 8
 """Mirrors that are looked up at a time for one caller, others wait: whether they may ask is known only then. Namespaces
 take turns."""
+BEGUN: Final = 8
+"""Requests that are begun at a time on one worker, which takes most of what one costs: a connection with TLS, and a
+look at the pod. Namespaces take turns there, too. What a kubelet takes to answer is waited for without one: only the
+pods of whoever asks may be on a node that hangs."""
 
 log = structlog.get_logger(__name__)
 
@@ -82,7 +87,9 @@ class Relay:
     enters: bool
     """Whether containers may be entered: exec, attach, cp, port-forward."""
     _turns: WeakValueDictionary[str, Turns] = attrs.field(factory=WeakValueDictionary, init=False)
-    """By caller."""
+    """Of look-ups, by caller."""
+    _begin: WeakValueDictionary[str, Turns] = attrs.field(factory=WeakValueDictionary, init=False)
+    """Of what is begun, by worker."""
 
     async def serve(
         self,
@@ -101,22 +108,25 @@ class Relay:
         """
         audit: Json = {}
         began = anyio.current_time()
+        refusal: Callable[[int, str], bytes] = text
         try:
             raw = await reader.readuntil(END)
             on_head()
-            await self._answer(request_head(raw), reader, writer, certificate, audit)
+            head = request_head(raw)
+            refusal = status if head.upgrade else text
+            await self._answer(head, reader, writer, certificate, audit)
         except asyncio.IncompleteReadError:
             return
         except asyncio.LimitOverrunError:
             writer.write(text(431, "the head of this request is too long\n"))
         except RefusedError as error:
             audit |= {"code": error.code, "why": one_line(str(error))}
-            writer.write(text(error.code, str(error)))
+            writer.write(refusal(error.code, str(error)))
         except (ConnectionError, OSError):
             audit |= {"why": "the connection broke"}
         except Exception as error:  # a bug: the traceback goes to the log only
             log.error("internal error", exc_info=error)
-            writer.write(text(500, "multikueue has failed: ask an operator\n"))
+            writer.write(refusal(500, "multikueue has failed: ask an operator\n"))
         finally:
             log.info("asked as a kubelet", **audit, seconds=round(anyio.current_time() - began, 3))
 
@@ -191,8 +201,7 @@ class Relay:
         )
         with refusals_of(mirror.worker, asked.mirror):
             async with contextlib.AsyncExitStack() as stack:
-                client = await stack.enter_async_context(self.workers.open(mirror.worker))
-                await self._still_it(client, mirror)
+                client = await self._begun(stack, mirror)
                 sent = passed_on(head, upgrade=asked.route.enters)
                 tunnel = await stack.enter_async_context(client.tunnel(request, sent))
                 answered = answer_head(tunnel.head)
@@ -200,6 +209,18 @@ class Relay:
                     raise await _refused_by(mirror.worker, answered, tunnel)
                 await self._still_it(client, mirror)
                 yield tunnel, answered
+
+    async def _begun(self, stack: contextlib.AsyncExitStack, mirror: ProvenMirror) -> KubeClient:
+        """A client of its worker, which was seen to have the pod."""
+        turns = self._begin.setdefault(mirror.worker, Turns(BEGUN))
+        async with contextlib.AsyncExitStack() as turn:
+            with anyio.move_on_after(PATIENCE) as waiting:
+                await turn.enter_async_context(turns.of(mirror.namespace))
+            if waiting.cancelled_caught:
+                raise RefusedError(502, TOO_MANY_WAIT)
+            client = await stack.enter_async_context(self.workers.open(mirror.worker))
+            await self._still_it(client, mirror)
+        return client
 
     async def _still_it(self, client: Reader, mirror: ProvenMirror) -> None:
         pod = await read(client, POD, mirror.worker_pod)

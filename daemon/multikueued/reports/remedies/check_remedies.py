@@ -21,7 +21,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.jobs import JobReport
-from multikueued.reports.objects import ManagerObjects, queue_name
+from multikueued.reports.objects import Way
 from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
 from multikueued.settings.config import RetentionSettings
@@ -79,33 +79,29 @@ REJECTED: Final = {row.rejection: row for row in REMEDIES.values() if row.reject
 """By why our check was Rejected: a `Rejection`."""
 
 
-def waiting_findings(workload: Json, where: str, message: str, objects: ManagerObjects) -> Iterator[Finding]:
+def waiting_findings(way: Way, where: str, message: str) -> Iterator[Finding]:
     """What a Workload with quota waits for.
 
     Args:
-        workload: the manager's.
+        way: of the Workload.
         where: what it is about.
         message: what the check says.
-        objects: of the manager.
     """
-    check = objects.check_of(workload)
+    check, objects = way.check, way.objects
     if check is None:
         return
-    if not workloads.other_checks_ready(workload, check):
+    if not workloads.other_checks_ready(way.workload, check):
         yield finding("other-checks", where, message)
-    config, listed = objects.config_of(check), objects.workers_of(check)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    known = [objects.clusters_by_name[worker] for worker in listed if worker in objects.clusters_by_name]
-    if config is not None and not known:
+    clusters = map(objects.clusters_by_name.get, way.workers)
+    known = [cluster for cluster in clusters if cluster is not None]
+    unrecorded = way.check_state is CheckState.READY and workloads.cluster_name(way.workload) is None
+    if objects.config_of(check) is not None and not known:
         yield finding("no-worker-known", where, message)
-    elif _is_unrecorded(workload, check) and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
+    elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
         # While a worker is away it may be the one that has it.
         yield finding("recorded-twice", where, message)
-
-
-def _is_unrecorded(workload: Json, check: str) -> bool:
-    return workloads.check_state(workload, check) is CheckState.READY and workloads.cluster_name(workload) is None
 
 
 def deleted_job_findings(workload: Json) -> Iterator[Finding]:
@@ -144,18 +140,17 @@ def group_findings(workload: Json, now: datetime) -> Iterator[Finding]:
     yield missing.mild(since is not None and now - since < _REPLACED_AFTER)
 
 
-def queue_changes(workload: Json, job: Json, name: str) -> Iterator[Finding]:
+def queue_changes(report: JobReport, job: Json, workload: Json) -> Iterator[Finding]:
     """That a job was given another queue while it has quota: Kueue tries that in vain until the quota is given back.
 
     Args:
+        report: its line.
+        job: the manager's.
         workload: the manager's.
-        job: behind it.
-        name: of the job, as TYPE/NAME.
     """
-    wanted, queue, key = labels_of(job).get(QUEUE_LABEL, ""), queue_name(workload), ObjectKey.of(workload)
-    if wanted and wanted != queue and workloads.has_quota(workload):
-        words = {"wanted": wanted, "queue": queue, "job": name, "namespace": key.namespace}
-        yield finding("queue-changed", name, **words)
+    wanted = labels_of(job).get(QUEUE_LABEL, "")
+    if wanted and wanted != report.queue and workloads.has_quota(workload):
+        yield finding("queue-changed", report.job, wanted=wanted, queue=report.queue, **_named(report))
 
 
 FAILED: Final = "job-failed"
@@ -163,8 +158,8 @@ _KEPT: Final = RetentionSettings().failed
 """Unless the daemon's settings say otherwise."""
 
 
-def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Finding]:
-    """The finding of it.
+def failure(job: Json, report: JobReport, now: datetime) -> Finding:
+    """That a job has failed, in its words, and how long its logs are kept.
 
     Args:
         job: the manager's, which has failed.
@@ -174,7 +169,7 @@ def failure_findings(job: Json, report: JobReport, now: datetime) -> Iterator[Fi
     message = plain(_words(job) or report.reason)
     there = f" on worker cluster {report.worker}" if report.worker else ""
     instead, until = _kept(report, now)
-    yield finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
+    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ Which field of a kind says so is a row of `TROUBLE`; how a kind says that someth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -196,15 +196,10 @@ READY: Final[Mapping[str, ReadySigns]] = MappingProxyType(
 """By kind. Of others nobody knows: StatefulSets and LeaderWorkerSets of the manager count gated pods."""
 
 
-def job_trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] | None:
-    """What the status of a job says of trouble: the row, and its words; None: nothing that is known.
+def _trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] | None:
+    """The row, and the job's words; None: nothing that is known.
 
     Of a job that waits only words count for which its Kueue holds it: others may be of a run before.
-
-    Args:
-        job: the manager's, with apiVersion and kind.
-        report: its line.
-        now: the wall clock.
     """
     waits = report.state in WAITING_STATES
     if not waits and report.state not in (JobState.RUNNING, JobState.STARTING):
@@ -216,7 +211,7 @@ def job_trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, st
     known = next(((remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if waits:
         return known if known is not None and _hold(job) is Hold.ON else None
-    if known is not None or is_ready(job) is not False or not has_run_for_minutes(report, now):
+    if known is not None or is_ready(job) is not False or not has_run(report, now, NOT_READY_AFTER):
         return known
     late = report.since is not None and now - report.since >= NEVER_READY_AFTER
     return NEVER_READY if late else NOT_READY, plain(_of_no_pod(job))
@@ -230,36 +225,32 @@ def is_ready(job: Json) -> bool | None:
     return signs.hold(job)
 
 
-def has_run_for_minutes(report: JobReport, now: datetime) -> bool:
-    """Whether a worker has a job for so long that its pods should be ready."""
-    return _has_run(report, now, NOT_READY_AFTER)
+def has_run(report: JobReport, now: datetime, least: timedelta) -> bool:
+    """Whether a worker has a job for so long."""
+    return report.state is JobState.RUNNING and report.since is not None and now - report.since >= least
 
 
 def should_have_pods(job: Json, report: JobReport, now: datetime) -> bool:
     """Whether nothing of a job runs though a worker has it for long enough that there should be pods."""
-    return is_ready(job) is False and _has_run(report, now, NO_PODS_AFTER)
+    return is_ready(job) is False and has_run(report, now, NO_PODS_AFTER)
 
 
-def _has_run(report: JobReport, now: datetime, least: timedelta) -> bool:
-    return report.state is JobState.RUNNING and report.since is not None and now - report.since >= least
-
-
-def trouble_findings(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Iterator[Finding]:
-    """The finding of it.
+def own_trouble(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Finding | None:
+    """What the status of a job says of trouble; None: nothing that is known.
 
     Args:
-        job: the manager's.
+        job: the manager's, with apiVersion and kind.
         report: its line.
         workload: the manager's, which tells what its pods name; None: that is not known.
         now: the wall clock.
     """
-    if (trouble := job_trouble(job, report, now)) is None:
-        return
+    if (trouble := _trouble(job, report, now)) is None:
+        return None
     remedy, words = trouble
     named = ", ".join(sorted(str(need) for need in dependencies_of(workload or {}) if need.required))
     without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
     context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
-    yield remedy.about(report.job, words, {**context, "needs": without})
+    return remedy.about(report.job, words, {**context, "needs": without})
 
 
 def kind_of(job: Json) -> str:

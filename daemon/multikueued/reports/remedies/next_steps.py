@@ -8,18 +8,16 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.giving_up import detached_at
-from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
-from multikueued.reports.answers import cluster_state
-from multikueued.reports.jobs import JobReport, JobState, check_message
-from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, command_for
+from multikueued.reports.jobs import JobReport, JobState
+from multikueued.reports.objects import Way
+from multikueued.reports.remedies.remedy import command_for
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
+from multikueued.reports.workers import cluster_state
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 _UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
@@ -35,33 +33,22 @@ class NextStep:
 
 
 def next_steps(
-    workload: Json,
-    job: JobReport,
-    answers: Sequence[WorkerAnswer],
-    findings: Sequence[Finding],
-    objects: ManagerObjects,
+    way: Way, job: JobReport, answers: Sequence[WorkerAnswer], *, stuck: bool = False
 ) -> tuple[NextStep, ...]:
-    """The steps in the order in which they are to be expected."""
-    return (*_of_job(workload, job, answers, findings, objects), *_of_workers(job, answers))
+    """The steps in the order in which they are to be expected; of one that is stuck only what needs nobody."""
+    return (*_of_job(way, job, answers, stuck), *_of_workers(job, answers))
 
 
-def _of_job(
-    workload: Json,
-    job: JobReport,
-    answers: Sequence[WorkerAnswer],
-    findings: Sequence[Finding],
-    objects: ManagerObjects,
-) -> Iterator[NextStep]:
-    stuck = any(finding.blocking for finding in findings)
+def _of_job(way: Way, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bool) -> Iterator[NextStep]:
     match job.state:
         case JobState.QUEUED | JobState.RETRYING:
-            again = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
+            again = parse_timestamp(dig(way.workload, "status", "requeueState", "requeueAt"))
             if again is not None:
                 yield NextStep("Kueue puts it into the queue again", again)
             if not stuck or job.state is JobState.RETRYING:
                 yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
         case JobState.WAITING:
-            yield from _of_waiting(workload, objects, stuck=stuck)
+            yield from _of_waiting(way, stuck)
         case JobState.OFFERED if not stuck:
             yield NextStep(
                 f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
@@ -74,7 +61,7 @@ def _of_job(
         case JobState.RUNNING:
             yield NextStep("its status is copied here until it ends")
         case JobState.LOST:
-            yield _move(workload, job, objects)
+            yield _move(way, job)
         case JobState.REJECTED:
             yield NextStep("Kueue deactivates it")
         case JobState.INACTIVE:
@@ -83,8 +70,8 @@ def _of_job(
             yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
 
 
-def _of_waiting(workload: Json, objects: ManagerObjects, *, stuck: bool) -> Iterator[NextStep]:
-    runs = earlier_runs_in(workload, objects.check_of(workload))
+def _of_waiting(way: Way, stuck: bool) -> Iterator[NextStep]:
+    runs = earlier_runs_in(way.workload, way.check)
     if runs:
         due = max((run.due for run in runs if run.due is not None), default=None)
         if due is not None and not stuck:
@@ -94,13 +81,14 @@ def _of_waiting(workload: Json, objects: ManagerObjects, *, stuck: bool) -> Iter
         yield NextStep("it is offered to workers as soon as one of them can take it")
 
 
-def _move(workload: Json, job: JobReport, objects: ManagerObjects) -> NextStep:
-    cluster, after = objects.clusters_by_name.get(job.worker, {}), f"workerLostTimeout {_UNLESS_SET}"
+def _move(way: Way, job: JobReport) -> NextStep:
+    clusters, after = way.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
+    cluster = clusters.get(job.worker, {})
     said = cluster_state(cluster)
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
-    words = Message.read(check_message(workload, objects)).by_worker((job.worker,)).get(job.worker)
-    if words is not None and job.worker not in objects.clusters_by_name:
+    words = way.says.by_worker((job.worker,)).get(job.worker)
+    if words is not None and job.worker not in clusters:
         return NextStep(f"{job.worker} {words}")
     if words is not None:
         return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)

@@ -14,12 +14,17 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.giving_up import detached_at
+from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import annotations_of, dig
 from multikueue.errors import Cause
-from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule
+from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule, finding
 from multikueued.reports.typenames import resource_of
 from multikueued.reports.worker_facts import secret_name
+from multikueued.reports.workers import cluster_state
 
 BY_CAUSE: Final[Mapping[str, Remedy]] = {Cause(row.cause): row for row in REMEDIES.values() if row.cause}
 """By `Cause`."""
@@ -30,6 +35,10 @@ UNKNOWN: Final = "unknown"
 """The id of words that no row knows."""
 AWAY: Final = REMEDIES["worker-not-connected"]
 """Of one that is not connected, and of whose words no row knows more."""
+
+
+DETACHED: Final = "worker-detached"
+GONE: Final = "worker-gone"
 
 
 @attrs.frozen
@@ -132,5 +141,25 @@ def about_worker(
     worker: str, message: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
 ) -> Finding:
     """What is wrong with a worker, as a finding; see `trouble_of`."""
-    (finding,) = findings_of([trouble_of(worker, message, context, connected=connected, cause=cause)])
-    return finding
+    (found,) = findings_of([trouble_of(worker, message, context, connected=connected, cause=cause)])
+    return found
+
+
+def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
+    """That a worker is taken away under jobs: its cluster is being detached, or its MultiKueueCluster is gone.
+
+    Args:
+        worker: its name.
+        objects: of the manager.
+    """
+    cluster = objects.clusters_by_name.get(worker)
+    if cluster is None and MULTIKUEUE_CLUSTER in objects.unread:
+        return None
+    if cluster is None:
+        return finding(GONE, f"MultiKueueCluster {worker}", worker=worker)
+    since, said = detached_at(annotations_of(cluster)), cluster_state(cluster)
+    if since is None:
+        return None
+    how = "moves" if said.moves_at is not None else "connected" if said.connected else "stays"
+    moves = timestamp(said.moves_at) if said.moves_at is not None else ""
+    return finding(f"{DETACHED}@{how}", worker, worker=worker, since=timestamp(since), moves=moves)

@@ -13,7 +13,7 @@ from multikueue.core.dispatchers.reasons import Reason, summary
 from multikueue.core.dispatchers.scored import copies
 from multikueue.core.dispatchers.scored.facts import job_of, room_of
 from multikueue.core.dispatchers.scored.filters import REFUSED_FOR, Tier
-from multikueue.core.dispatchers.scored.give_up import give_up, remaining
+from multikueue.core.dispatchers.scored.not_taken import not_taken_in_time, remaining
 from multikueue.core.dispatchers.scored.profile import Hold, Profile
 from multikueue.core.dispatchers.scored.starts import STARVING, looked_at_again, starves
 from multikueue.core.dispatchers.scored.state import QueueRefusal, State
@@ -58,9 +58,9 @@ class Scored:
         profile = self.profiles.get(job.profile)
         if profile is None:
             return Nomination(candidates.kept, problem=f'There is no profile "{job.profile[:100]}"')
-        given_up = give_up(workload, candidates, profile, now)
-        if given_up is not None:
-            return Nomination(candidates.kept, give_up=given_up)
+        not_taken = not_taken_in_time(workload, candidates, profile, now)
+        if not_taken is not None:
+            return Nomination(candidates.kept, not_taken=not_taken)
         now = max(now, reserved_at(workload) or now)  # Kueue's clock may be ahead: no attempt begins in the future
         said = State.parse(candidates.message)
         candidates = _begun(workload, candidates, profile, said, now)

@@ -14,7 +14,7 @@ FIRST_ANSWER: Final = timedelta(seconds=60)
 as long."""
 LATE_CREATION: Final = timedelta(seconds=10)
 """How long a creation that was not answered may take to show in a watch that works: a request can be held up on its
-way, and arrive after its sender has given up."""
+way, and arrive after its sender has stopped waiting."""
 ADOPTION: Final = timedelta(seconds=60)
 """How long a job that an earlier process has created may take to be adopted, where its kind is not registered any more:
 it cannot be seen."""
@@ -55,10 +55,6 @@ SUCCESSION: Final = timedelta(seconds=10)
 """After so long we look whether a newer slice has taken over a job: no event of this Workload tells."""
 GONE_AGAIN: Final = timedelta(seconds=5)
 """Between two looks at workers that may run a job whose Workload is gone: no Workload is written whose event tells."""
-FIRST_DELAY: Final = timedelta(seconds=60)
-"""How soon a Workload that is sent back for a leftover gets quota again; each time twice as long."""
-MAX_DELAY: Final = timedelta(minutes=15)
-"""The longest time until then."""
 TOLD_AFTER: Final = timedelta(minutes=1)
 """After so long it is told what a job waits for that its Kueue has stopped."""
 

@@ -21,7 +21,7 @@ import attrs
 
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
-from multikueue.core.model.labels import MAX_LABEL_VALUE, NAMESPACE_ON_ANNOTATION
+from multikueue.core.model.labels import NAMESPACE_ON_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, namespace_of, resource_version, uid
 from multikueue.core.model.worker_names import is_copy_elsewhere, namespace_on, namespaces_on_workers, record_counts
@@ -65,16 +65,8 @@ def _why_withheld(situation: Situation, worker: Worker) -> Reason | None:
         return Reason(Cause.SECOND_NAME if worker.second_of else Cause.CORDONED, worker.cordon)
     if nowhere := worker.names.why_none(situation.snapshot.key.namespace):
         return Reason(Cause.NAMESPACE_UNNAMED, nowhere)
-    return _why_not_found(situation, worker)
-
-
-def _why_not_found(situation: Situation, worker: Worker) -> Reason | None:
-    """Why a job there would not find its Workload, and run without it. Groups look for none."""
-    is_grouped = situation.facts.has_members or situation.facts.component_index is not None
-    if is_grouped or not worker.kueue.loses_long_names or len(situation.snapshot.key.name) <= MAX_LABEL_VALUE:
-        return None
-    why = f"{worker.kueue.name} there has no room for the name of its Workload: upgrade it, or shorten the job's name"
-    return Reason(Cause.NAME_TOO_LONG, why)
+    lost = worker.kueue.why_not_found(situation.workload)
+    return Reason(Cause.NAME_TOO_LONG, lost) if lost else None
 
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:

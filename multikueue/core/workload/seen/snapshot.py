@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TypeVar
 
 import attrs
+from attrs.validators import instance_of
 
 from multikueue.core.dispatchers.dispatcher import Facts
 from multikueue.core.model.adapter import JobAdapter
@@ -34,22 +35,22 @@ class PlanSettings:
     """`spec.controllerName` of our AdmissionChecks, and what delegated jobs say in `managedBy`."""
     origin: str = "multikueue"
     """Value of the origin label: tells our copies from those of another manager on the same worker."""
-    mark_key: bytes = attrs.field(default=b"", repr=False)
+    mark_key: bytes = attrs.field(default=b"", repr=False, validator=instance_of(bytes))
     """The secret by which copies are marked: whoever knows it can make a copy that is believed. The same for all that
-    take turns; one that is lost takes no job (`core.model.marks`). Empty only where nobody else can create objects."""
-    worker_lost_timeout: timedelta = timedelta(minutes=15)
+    take turns; to lose it costs no job (`core.model.marks`). Empty only where nobody else can create objects."""
+    worker_lost_timeout: timedelta = attrs.field(default=timedelta(minutes=15), validator=instance_of(timedelta))
     """How long a job stays assigned to a worker that cannot be reached. Kueue's default: enough to upgrade one."""
-    pod_grace_limit: timedelta = LONGEST_GRACE
+    pod_grace_limit: timedelta = attrs.field(default=LONGEST_GRACE, validator=instance_of(timedelta))
     """The longest grace period of pods for which an evicted Workload keeps its quota, plus a minute."""
     orchestrated_preemption: bool = False
     """Whether one worker at a time may preempt for a Workload. Off, as in Kueue, where it is an alpha feature."""
     pods_ready: bool = False
     """Whether the check of pods becomes Ready, where our scheduling gate holds every one of them on the manager."""
-    finished_retention: timedelta = timedelta(0)
+    finished_retention: timedelta = attrs.field(default=timedelta(0), validator=instance_of(timedelta))
     """How long the winner's copies stay after the end."""
-    failed_retention: timedelta = timedelta(0)
+    failed_retention: timedelta = attrs.field(default=timedelta(0), validator=instance_of(timedelta))
     """The same for jobs that have failed, if it is longer; see also `ending.MOST_FAILED`."""
-    preemption_timeout: timedelta = timedelta(minutes=5)
+    preemption_timeout: timedelta = attrs.field(default=timedelta(minutes=5), validator=instance_of(timedelta))
     """How long one worker may preempt before the next one may as well. Kueue's fixed value."""
     dependencies: Mapping[str, frozenset[str]] = attrs.field(factory=dict)
     """By MultiKueueConfig: the kinds of what jobs need that are copied, or looked for (`core.model.dependencies`)."""
@@ -102,8 +103,7 @@ class Worker:
     slices: tuple[Json, ...] = ()
     """The Workload copies there of its job's slices that are over on the manager, but not there."""
     pods_left_ago: timedelta | None = None
-    """How long ago a job copy of it that may have had pods went at once; None: none did, as far as this process has
-    seen."""
+    """How long ago a job copy of it that may have had pods went at once, or may have; None: none did."""
     pods: tuple[Json, ...] | None = ()
     """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
     looked for them yet."""

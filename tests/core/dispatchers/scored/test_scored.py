@@ -284,7 +284,7 @@ def test_a_copy_with_quota_is_never_taken_back(has_checks: bool) -> None:
 
     assert waiting.ask(600).names == ("w1",)
     late = waiting.ask(3000)
-    assert (late.names, late.give_up) == (("w1",), None)
+    assert (late.names, late.not_taken) == (("w1",), None)
 
 
 def test_a_short_loss_takes_nothing_back() -> None:
@@ -320,17 +320,17 @@ def test_it_gives_its_quota_back_after_a_while_and_waits_longer_each_time(retrie
     profile = Profile(give_up_after=timedelta(minutes=31))
     waiting = pending({"w1": queue(0)}, profile=profile, retries=retries)
     assert waiting.ask().look_again == 60
-    given_up = waiting.ask(60).give_up
-    assert given_up is not None
-    assert given_up.requeue_after == timedelta(minutes=minutes)
+    not_taken = waiting.ask(60).not_taken
+    assert not_taken is not None
+    assert not_taken.requeue_after == timedelta(minutes=minutes)
 
 
 def test_it_may_be_deactivated_instead() -> None:
     profile = Profile(give_up_after=timedelta(minutes=1), then=Then.DEACTIVATE)
-    given_up = pending({"w1": queue(0)}, profile=profile).ask().give_up
+    not_taken = pending({"w1": queue(0)}, profile=profile).ask().not_taken
 
-    assert given_up is not None
-    assert given_up.requeue_after is None
+    assert not_taken is not None
+    assert not_taken.requeue_after is None
 
 
 def test_an_unknown_profile_changes_nothing_and_is_told() -> None:
