@@ -23,10 +23,11 @@ from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http import requests
 from multikueue.kube.http.activity import Activity
-from multikueue.kube.http.error_mapping import ErrorMapping, where
-from multikueue.kube.http.large_json import turn
+from multikueue.kube.http.error_mapping import ErrorMapping, decoded, where
+from multikueue.kube.http.large_json import LargeJson
 from multikueue.kube.http.requester import Requester, open_requester
 from multikueue.kube.http.response_limits import MAX_SCHEMAS, PAGE_BYTES, Lines, ListTally
+from multikueue.kube.informers.known_specs import decoded_answer
 from multikueue.kube.informers.list_pages import ListPages, PageSizes
 from multikueue.kube.informers.watch_line import parsed
 from multikueue.kube.kubeconfigs.client_configuration import cluster_config
@@ -51,7 +52,11 @@ class KubeClient:
     hook: RequestHook | None = attrs.field(default=None, kw_only=True)
     plugins: Authenticators = attrs.field(factory=Authenticators, kw_only=True)
     """The exec plugins. Clients that share this run an equal plugin once for all of them."""
+    large_json: LargeJson = attrs.field(factory=LargeJson, kw_only=True)
+    """Clients of one event loop that share this decode large answers and events in turns."""
     _activity: Activity = attrs.field(factory=Activity, init=False)
+    _known: dict[Resource, Known] = attrs.field(factory=dict, init=False)
+    """What the last watch of a kind was given: an answer to a write shows no more of a large spec than an event."""
     _lifetime: contextlib.AsyncExitStack = attrs.field(factory=contextlib.AsyncExitStack, init=False)
     _opened: Requester | None = attrs.field(default=None, init=False)
     """None until the client is used as a context manager; closed afterwards."""
@@ -66,9 +71,8 @@ class KubeClient:
         Raises:
             KubeconfigError: the certificates cannot be used.
         """
-        opening = open_requester(
-            self.config, self.name, self.options, unfailing(self.hook), self.plugins, self._activity
-        )
+        shared = unfailing(self.hook), self.plugins, self._activity, self.large_json
+        opening = open_requester(self.config, self.name, self.options, *shared)
         self._opened = await self._lifetime.enter_async_context(opening)
         return self
 
@@ -173,6 +177,8 @@ class KubeClient:
         request = requests.watch(
             resource, namespace=namespace, label_selector=label_selector, resource_version=resource_version
         )
+        if known is not None:
+            self._known[resource] = known
         response = await self._exchange.stream(request, idle)
         mapped, begin = ErrorMapping(self.name, request), where(self.name, request)
         lines = Lines(response.content, begin)
@@ -184,7 +190,7 @@ class KubeClient:
                     line = await lines.next()
                 if not line:
                     return
-                async with turn(len(line)):
+                async with self.large_json.turn(len(line)):
                     event = parsed(begin, line, known)
                     self._activity.sent(event)
                     on_event(event)
@@ -264,7 +270,7 @@ class KubeClient:
 
     async def create(self, resource: Resource, obj: Json) -> Json:
         """See `Writer.create`."""
-        return await self._exchange.call(requests.create(resource, obj))
+        return await self._write(requests.create(resource, obj), all_of_it=True)
 
     async def request_token(self, account: ObjectKey, spec: Json) -> Json:
         """Ask for a token of a service account: the answered TokenRequest.
@@ -286,13 +292,13 @@ class KubeClient:
         self, resource: Resource, key: ObjectKey, patch: Json, *, subresource: Subresource = ""
     ) -> Json:
         """See `Writer.merge_patch`."""
-        return await self._exchange.call(requests.merge_patch(resource, key, patch, subresource))
+        return await self._write(requests.merge_patch(resource, key, patch, subresource))
 
     async def apply(
         self, resource: Resource, obj: Json, *, field_manager: str, force: bool = True, subresource: Subresource = ""
     ) -> Json:
         """See `Writer.apply`."""
-        return await self._exchange.call(requests.apply(resource, obj, field_manager, force, subresource))
+        return await self._write(requests.apply(resource, obj, field_manager, force, subresource))
 
     async def delete(
         self,
@@ -312,6 +318,12 @@ class KubeClient:
         )
         # A Status, or the last state of an object that is gone: only one that has still to end has the timestamp.
         return answer if dig(answer, "metadata", "deletionTimestamp") else None
+
+    async def _write(self, request: requests.Request, *, all_of_it: bool = False) -> Json:
+        """Send a write; its answer has a known spec as the watch keeps it, unless it is compared with what was sent."""
+        known = self._known.get(request.resource)
+        read = decoded if known is None else partial(decoded_answer, None if all_of_it else known)
+        return await self._exchange.call(request, read)
 
     def _pages(
         self, resource: Resource, namespace: str, label_selector: str, each: Received | None, limit: int

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 import anyio
+import anyio.lowlevel
 import attrs
 import structlog
 
@@ -149,6 +150,7 @@ class Controller(Generic[K]):
             while not self._draining or self.queue.held:
                 while self._has_room and (key := self.queue.take()) is not None:
                     tasks.start_soon(self._work, key)
+                    await anyio.lowlevel.checkpoint()  # one in each turn of the loop: what has come meanwhile is read
                 await self.queue.wait(for_due=self._has_room)
 
     def drain(self) -> None:

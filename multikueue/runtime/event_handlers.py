@@ -13,6 +13,7 @@ from multikueue.core.changes import affected
 from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.cluster_profiles import profile_reference
 from multikueue.core.config.profile_secrets import may_be_for_a_profile
+from multikueue.core.machinery.message_rate import Budget
 from multikueue.core.machinery.queue import ChargedQueue
 from multikueue.core.model.conditions import condition, parse_timestamp
 from multikueue.core.model.labels import CORDON_ANNOTATION, PROFILE_ANNOTATION, RETRY_ANNOTATION
@@ -39,6 +40,12 @@ CAUSED: Final = 50_000
 collection of garbage finds those that are left out."""
 
 
+LOOKS_AT_ONCE: Final = 60.0
+"""Plans of one Workload that may follow each other at once: its life has some 20, a group of many pods has more."""
+LOOKS: Final = 2.0
+"""And a second in the end. A plan takes several times as long as the event that led to it, and whoever may change a
+Workload, its job or a copy decides how often they change."""
+
 MARKS_BATCH: Final = 1.0
 """Seconds for which changes of the labels and annotations of MultiKueueClusters are collected, at least."""
 MARKS_RATE: Final = 200.0
@@ -48,12 +55,13 @@ MARKS_RATE: Final = 200.0
 def workload_queue(manager: ManagerCluster, memory: WorkloadMemory, concurrency: int) -> _Keys:
     """Namespaces take turns, each with a share of what is reconciled at a time, and so does each worker with the
     Workloads that the manager does not have. In a namespace, those that run where they should and that this process has
-    not looked at take turns with all others: after a start these are many, and what is new must not wait for them."""
+    not looked at take turns with all others: after a start these are many, and what is new must not wait for them. One
+    that changes all the time is looked at some times a second."""
 
     def flow(key: ObjectKey) -> tuple[str, bool]:
         return key.namespace, key not in memory and bool(manager.workloads.informer.values_of(RUNNING, key))
 
-    return KeyQueue(ChargedQueue(flow_of=flow, limit=CAUSED, places=concurrency))
+    return KeyQueue(ChargedQueue(flow_of=flow, limit=CAUSED, places=concurrency, pace=Budget(LOOKS_AT_ONCE, LOOKS)))
 
 
 @attrs.frozen

@@ -7,27 +7,33 @@ an eviction the newest line says "admitted" again. Two messages that take turns 
 
 from __future__ import annotations
 
-import collections
-from collections.abc import Mapping
-from typing import Final, TypeAlias
+from collections.abc import Mapping, MutableMapping
+from operator import itemgetter
+from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.core.machinery.shares import LatestOfEach
 from multikueue.core.model.names import Json
 
 SERIES_ENDS: Final = 300.0
 """Seconds after which a message that comes back is a new Event."""
 INTERVAL: Final = 60.0
 """Seconds between two writes of a series. Its first repeat is written at once."""
-REMEMBERED: Final = 20_000
-"""Messages remembered, 1 kB each. If a fleet has reason for more, each is forgotten before it comes again."""
+REMEMBERED: Final = 8_000
+"""Messages remembered, 2.5 kB each: 27 a second for as long as a series goes on. Beyond it the oldest of the namespace
+that has most are forgotten: tenants choose how many jobs there are to be told of."""
 ONE_TIME: Final = 0.5
 """Seconds within which things are said at one time: their order tells nothing."""
 TURNS: Final = 20
 """Events with which messages about one object may take turns; then one more each `INTERVAL`."""
 
-Message: TypeAlias = tuple[str, str, str, str]
-"""The UID of the object, type, reason and note."""
+Message: TypeAlias = tuple[str, str, str, str, str]
+"""Namespace and UID of the object, type, reason and note."""
+
+
+def _latest() -> LatestOfEach[Any, Any]:
+    return LatestOfEach(REMEMBERED, itemgetter(0))
 
 
 @attrs.define(eq=False)
@@ -116,21 +122,22 @@ class _About:
 class SeriesMemory:
     """The series that go on."""
 
-    _series: collections.OrderedDict[Message, Series] = attrs.field(factory=collections.OrderedDict, init=False)
+    _series: MutableMapping[Message, Series] = attrs.field(factory=_latest, init=False)
     """Those last said first come first."""
-    _objects: collections.OrderedDict[str, _About] = attrs.field(factory=collections.OrderedDict, init=False)
+    _objects: MutableMapping[tuple[str, str], _About] = attrs.field(factory=_latest, init=False)
+    """By namespace and UID, likewise."""
 
     def repeated(self, message: Message, now: float, time: str) -> Series | None:
         """The series that a message goes on with; None if it is to be a new Event: `begin` one then."""
         self._forget_old(now)
-        about = self._objects.setdefault(message[0], _About(now))
-        self._objects.move_to_end(message[0])
+        object_ = message[:2]
+        self._objects[object_] = about = self._objects.pop(object_, None) or _About(now)
         series = self._series.get(message)
         if about.comes_back(message, now) and series is not None and about.take_turn():
             return None
         if series is not None:
             series.again(now, time)
-            self._series.move_to_end(message)
+            self._series[message] = self._series.pop(message)
         return series
 
     def begin(self, series: Series) -> Series | None:
@@ -150,8 +157,7 @@ class SeriesMemory:
 
     def _forget_old(self, now: float) -> None:
         ended = now - SERIES_ENDS
-        series, objects = self._series, self._objects
-        while series and (len(series) >= REMEMBERED or next(iter(series.values())).said_at <= ended):
-            series.popitem(last=False)
-        while objects and (len(objects) >= REMEMBERED or next(iter(objects.values())).at <= ended):
-            objects.popitem(last=False)
+        while (message := next(iter(self._series), None)) and self._series[message].said_at <= ended:
+            del self._series[message]
+        while (object_ := next(iter(self._objects), None)) and self._objects[object_].at <= ended:
+            del self._objects[object_]

@@ -106,7 +106,7 @@ class EventRecorder:
             annotations: what programs read of it. Of a series, that of the last time.
             finding: by which programs find such events; None: it is for people only.
         """
-        message, now = (uid(regarding), type, reason, note), loop_time()
+        message, now = (namespace_of(regarding), uid(regarding), type, reason, note), loop_time()
         series = self._said.repeated(message, now, micro_time(self.clock()))
         if series is not None:
             self._repeated += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from multikueue.core.machinery.message_rate import MessageRate, WriteBudget
+from multikueue.core.machinery.message_rate import Budget, MessageRate
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -23,7 +23,7 @@ class PlanPace:
     """By Workload: when it may be written for the sake of words, and when again for what somebody changes."""
 
     _words: MessageRate[ObjectKey] = attrs.field(factory=MessageRate, init=False)
-    _answers: WriteBudget[ObjectKey] = attrs.field(factory=WriteBudget, init=False)
+    _answers: Budget[ObjectKey] = attrs.field(factory=Budget, init=False)
 
     def due(self, key: ObjectKey, decided: Plan, now: float) -> Plan:
         """The plan with the effects that are executed now. What waits is decided anew when it looks again."""
@@ -34,7 +34,7 @@ class PlanPace:
                 waits.append(left)
                 effects = tuple(effect for effect in effects if not _is_answer(effect))
             else:
-                self._answers.wrote(key, now)
+                self._answers.spent(key, now)
         if any(isinstance(effect, ApplyStatus) and effect.cluster == MANAGER for effect in effects):
             self._words.touched(key, now)
         elif decided.telling:

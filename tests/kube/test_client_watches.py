@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import anyio
+import anyio.lowlevel
 import attrs
 import orjson
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from multikueue.core.model.kinds import JOB
 from multikueue.errors import ApiError, DeadlineExceeded, Expired, ServerFault, TooManyRequests, Unreachable, Unreadable
 from multikueue.kube import ClientOptions, ClusterConfig, KubeClient
-from multikueue.kube.http.response_limits import MAX_LINE
+from multikueue.kube.http.response_limits import BREATH, MAX_LINE
 from multikueue.protocols import WatchEvent
 from tests.kube.scripted import Answer, event, eventually, hangs, refuses, resets, serving, streams, talking
 
@@ -66,6 +69,24 @@ async def test_both_forms_of_410_mean_that_history_is_lost(gone: Answer) -> None
     """As an answer, and as an event in an answer of 200."""
     with pytest.raises(Expired):
         await watched(gone)
+
+
+async def test_many_events_that_come_together_leave_turns_of_the_loop_to_others() -> None:
+    """A hundred of one tenant were one turn."""
+    lines = b"".join(orjson.dumps(event("MODIFIED", str(number))) + b"\n" for number in range(6, 106))
+    turns, heard = [0], list[int]()
+
+    async def count() -> None:
+        while True:
+            turns[0] += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with talking(streams(lines)) as (_, client), anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        await client.watch(JOB, lambda _: heard.append(turns[0]), resource_version="5")
+        tasks.cancel_scope.cancel()
+    assert len(heard) == 100
+    assert max(Counter(heard).values()) <= BREATH
 
 
 async def test_events_before_an_error_event_are_passed_on() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import partial
 from typing import Any
 from unittest import mock
@@ -15,15 +16,18 @@ from multikueue.core.model.copies import SLIMMED, Slimmed
 from multikueue.core.model.kinds import JOB, POD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.slimmed import is_slimmed, job_slimmer, known_spec
+from multikueue.core.model.slimmed import is_slimmed, job_slimmer, known_spec, size_noted
 from multikueue.errors import Unreachable
 from multikueue.kube import ClusterConfig, Informer, KubeClient
 from multikueue.kube.http.error_mapping import decoded
-from multikueue.kube.http.large_json import turn
+from multikueue.kube.http.large_json import QUIET, LargeJson
 from multikueue.kube.http.response_limits import LARGE
 from multikueue.kube.informers import known_specs, watch_line
+from multikueue.kube.informers.known_specs import decoded_answer
+from multikueue.kube.informers.lean_text import lean
 from multikueue.kube.informers.watch_line import parsed
 from multikueue.protocols import ObjectList, WatchEvent
+from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.sandbox.apiserver import ApiServer, DirectClient
 from multikueue.testing.waiting import background
 from tests.kube.fake_server import FakeServer
@@ -55,6 +59,78 @@ def test_of_a_change_of_the_status_the_rest_alone_is_decoded() -> None:
     assert event.size == len(line)
     assert sizes[0] < 200
     assert len(sizes) == 1
+
+
+async def test_answers_to_our_own_writes_show_no_more_of_a_known_spec_than_events() -> None:
+    """Each patch of a large Workload's status took 18 ms of the loop for each MB, and told nothing new of its spec."""
+    obj, known = {"apiVersion": "batch/v1", "kind": "Job", **large(status={"active": 1})}, lambda _: KNOWN
+    answers = [says(200, obj)] * 4
+    async with talking(says(200, obj), streams(event("ADDED", "6")), *answers) as (_, client):
+        assert await client.merge_patch(JOB, KEY, {}) == obj, "nothing is known yet"
+        await client.watch(JOB, lambda _: None, resource_version="5", known=known)
+        assert await client.merge_patch(JOB, KEY, {}) == {**obj, **KNOWN}
+        assert await client.apply(JOB, obj, field_manager="m") == {**obj, **KNOWN}
+        assert await client.create(JOB, obj) == obj, "it is compared with what was sent, and may be watched already"
+        assert await client.get(JOB, KEY) == obj, "who reads it wants all of it"
+
+
+def test_of_an_answer_that_is_known_the_rest_alone_is_decoded() -> None:
+    sizes, obj = list[int](), large(status={"active": 1})
+
+    def counted(body: bytes) -> Json | None:
+        sizes.append(len(body))
+        return decoded(body)
+
+    with mock.patch.object(known_specs, "decoded", counted):
+        assert decoded_answer(lambda _: KNOWN, orjson.dumps(obj)) == {**obj, **KNOWN}
+        assert max(sizes) < 200
+        assert decoded_answer(lambda _: {}, orjson.dumps(obj)) == decoded_answer(None, orjson.dumps(obj)) == obj
+        assert decoded_answer(lambda _: KNOWN, b"[]") is None
+
+
+async def test_what_is_kept_of_such_an_answer_has_the_size_of_the_whole() -> None:
+    """Else it would count as a small one that is kept whole."""
+    cache = MutationCache(Informer(FakeServer([], []), JOB, slim=job_slimmer(), knows_specs=True))
+    named = {"name": KEY.name, "namespace": KEY.namespace, "resourceVersion": "7", "uid": "u"}
+    cache.wrote({"metadata": named, "spec": {"a": "b"}, SLIMMED: Slimmed(1_000_000)})
+    assert size_noted(cache.get(KEY) or {}) == 1_000_000
+
+
+def entry(by_name: bool, manager: str, names: Json, **last: str) -> Json:
+    """An entry of `managedFields`, as API servers write it for kinds of their own, or for others."""
+    fields: Json = {
+        "manager": manager,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": "t",
+        "fieldsType": "FieldsV1",
+    }
+    fields |= {"fieldsV1": names, **last}
+    return dict(sorted(fields.items())) if by_name else fields
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+@pytest.mark.parametrize("names", [{}, {f'k:{{"name":"A{n}"}}': {".": {}, "f:value": {}} for n in range(3_000)}])
+@pytest.mark.parametrize("status_last", [True, False])
+def test_of_managed_fields_the_names_of_fields_are_not_decoded(by_name: bool, names: Json, status_last: bool) -> None:
+    """Of 40,000 variables they are more than the spec."""
+    odd = {"f:spec": {}, 'k:{"name":"},\\"manager\\":\\""}': {"f:manager": {}, 'v:"}}"': {}}, "f:env": names}
+    entries = [
+        entry(by_name, "a", odd),
+        entry(by_name, "b", {"f:text": {f"f:x{n}": {} for n in range(9_000)}}),
+        entry(by_name, "c", odd, subresource="status"),
+    ]
+    metadata: Json = {"annotations": {"a": '"managedFields":[{"manager":"'}}
+    metadata["managedFields"] = entries if status_last else entries[::-1]
+    metadata = {**metadata, "name": "a"} if by_name else {"name": "a", **metadata}
+    obj: Json = {"metadata": metadata, "spec": {"suspend": True}, "status": {"ready": 1}}
+    text = orjson.dumps(obj)
+    assert len(shorter := lean(text)) < len(text) - 100_000
+    left = [{**written, "fieldsV1": None} for written in metadata["managedFields"]]
+    assert orjson.loads(shorter) == {**obj, "metadata": {**metadata, "managedFields": left}}
+    assert decoded_answer(lambda _: {}, text) == orjson.loads(shorter)
+    assert parsed("w1", line_of(obj), lambda _: {}).object == orjson.loads(shorter)
+    assert parsed("w1", line_of(obj), None).object == obj
 
 
 @pytest.mark.parametrize("obj", [large(), large(status={}), {"status": {"a": "b"}, **large()}])
@@ -220,7 +296,7 @@ async def test_many_changes_of_a_status_have_its_body_looked_at_once() -> None:
 
 
 async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> None:
-    turns, looked = [0], list[int]()
+    turns, looked, large_json = [0], list[int](), LargeJson()
 
     async def count() -> None:
         while True:
@@ -228,7 +304,7 @@ async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> No
             await anyio.lowlevel.checkpoint()
 
     async def look(size: int) -> None:
-        async with turn(size):
+        async with large_json.turn(size):
             looked.append(turns[0])
 
     async with anyio.create_task_group() as counting:
@@ -245,6 +321,34 @@ async def test_one_of_many_large_ones_is_looked_at_in_a_turn_of_the_loop() -> No
         counting.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize(("busy", "between"), [(1.0, range(10, 12)), (0.0, range(QUIET + 2))])
+async def test_between_two_large_ones_others_have_as_much_time_unless_they_do_nothing(
+    busy: float, between: range
+) -> None:
+    """Of objects with 40,000 parts that come all the time each held up a step of every other tenant's job."""
+    now, turns, ends = [0.0], [0], list[int]()
+    large_json = LargeJson(lambda: now[0])
+
+    async def others() -> None:
+        while True:
+            turns[0] += 1
+            now[0] += busy
+            await anyio.lowlevel.checkpoint()
+
+    async def look() -> None:
+        async with large_json.turn(LARGE + 1):
+            ends.append(turns[0])
+            now[0] += 10.0
+
+    async with anyio.create_task_group() as others_run:
+        others_run.start_soon(others)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(look)
+        others_run.cancel_scope.cancel()
+    assert {after - before in between for before, after in itertools.pairwise(ends)} == {True}
+
+
 async def test_a_large_answer_waits_for_its_turn_and_small_ones_do_not() -> None:
     big, small = (says(200, {"metadata": {"name": "a", "text": "x" * size}}) for size in (LARGE, 1))
     seen = list[int]()
@@ -254,7 +358,7 @@ async def test_a_large_answer_waits_for_its_turn_and_small_ones_do_not() -> None
         seen.append(len(answer["metadata"]["text"]))
 
     async with talking(big, small) as (server, client), anyio.create_task_group() as tasks:
-        async with turn(LARGE + 1):
+        async with client.large_json.turn(LARGE + 1):
             tasks.start_soon(get, client)
             await eventually(lambda: len(server.asked) == 1)
             for _ in range(3):
@@ -271,7 +375,7 @@ async def test_a_large_event_waits_for_its_turn() -> None:
         seen.append(event.object["metadata"]["resourceVersion"])
 
     async with talking(streams(*lines)) as (server, client), anyio.create_task_group() as tasks:
-        async with turn(LARGE + 1):
+        async with client.large_json.turn(LARGE + 1):
             tasks.start_soon(partial(client.watch, JOB, note, resource_version="5"))
             await eventually(lambda: len(server.asked) == 1 and not server.open_streams)
             for _ in range(9):

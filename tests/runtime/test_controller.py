@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 from structlog.testing import capture_logs
@@ -92,6 +93,28 @@ async def test_asking_to_be_called_again_is_honoured_to_the_second() -> None:
     await run_for(1000, controller)
 
     assert recorder.calls == [("a", 0), ("a", 300), ("a", 600), ("a", 900)]
+
+
+async def test_one_begins_in_a_turn_of_the_loop_however_many_are_due() -> None:
+    """Two dozen plans of one tenant were one turn, and what others' servers had answered was read after it."""
+    turns, begun = [0], list[int]()
+
+    async def count() -> None:
+        for turns[0] in range(200):
+            await anyio.lowlevel.checkpoint()
+
+    def begin(_key: str, _call: int) -> Action:
+        begun.append(turns[0])
+        return Action.done()
+
+    controller = Controller("c", Recorder(begin), concurrency=24)
+    for number in range(24):
+        controller.enqueue(str(number))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(count)
+        await run_for(1.0, controller)
+        tasks.cancel_scope.cancel()
+    assert len(set(begun)) == len(begun) == 24
 
 
 async def test_at_most_so_many_at_a_time_and_no_key_twice() -> None:

@@ -129,19 +129,19 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
 
     assert plans == {
         "not ours, nothing follows": 33,
-        "no quota: released, nothing follows": 54,
-        "pending: offer": 122,
+        "no quota: released, nothing follows": 14,
+        "pending: offer": 120,
         "pending: record: hand over": 100,
         "recorded: create": 100,
-        "recorded: follow": 225,
+        "recorded: follow": 231,
         "recorded: follow, nothing follows": 100,
-        "recorded: ends there: has ended: Kueue finishes it": 75,
-        "recorded: ends there: has ended: Kueue finishes it, nothing follows": 1,
-        "finished: copies go": 128,
+        "recorded: ends there: has ended: Kueue finishes it": 69,
+        "recorded: ends there: has ended: Kueue finishes it, nothing follows": 7,
+        "finished: copies go": 127,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {
-        "patch workloads.kueue.x-k8s.io": 322,  # offered, recorded, Ready; the rest met a newer Workload
+        "patch workloads.kueue.x-k8s.io": 320,  # offered, recorded, Ready; the rest met a newer Workload
         "patch jobs.batch": 278,  # that it waits, for some; the start and the end; the rest met a newer job
         "create events.events.k8s.io": 100,
     }

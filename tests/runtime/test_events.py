@@ -16,6 +16,7 @@ from multikueue.core.model.kinds import EVENT
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.errors import AlreadyExists, ApiError, Forbidden, NotFound, ServerFault, TooManyRequests
 from multikueue.protocols import Subresource
+from multikueue.runtime.event_series import REMEMBERED, Series, SeriesMemory
 from multikueue.runtime.events import ATTEMPTS, CAPACITY, EventRecorder, EventStatistics
 from multikueue.testing import running
 from tests.runtime.unasked import Unasked
@@ -352,3 +353,21 @@ async def test_who_has_thousands_of_events_drops_none_of_others_and_goes_before_
     notes = [event["note"] for event in server.events]
     assert len(notes) == 10
     assert max(notes.index("mine"), notes.index("mine, too")) < 4
+
+
+def test_who_is_told_thousands_of_things_has_none_of_others_forgotten() -> None:
+    """What others are told again would be a new Event each time."""
+
+    def series(namespace: str, number: int) -> Series:
+        return Series((namespace, f"uid-{number}", "Normal", "MultiKueue", "Said."), {}, 0.0)
+
+    memory, victim = SeriesMemory(), series("victim", 0)
+    memory.repeated(victim.message, 0.0, "t")
+    memory.begin(victim)
+    for number in range(REMEMBERED + 100):
+        said = series("attacker", number)
+        memory.repeated(said.message, 1.0, "t")
+        memory.begin(said)
+    assert memory.repeated(victim.message, 2.0, "t") is victim
+    assert len(memory.due(2.0)) == 0
+    assert memory.repeated(series("attacker", 0).message, 2.0, "t") is None, "its own are"

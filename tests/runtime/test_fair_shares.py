@@ -11,9 +11,10 @@ import anyio
 import attrs
 import pytest
 
-from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.runtime.event_handlers import LOOKS, LOOKS_AT_ONCE
 from multikueue.runtime.workers.executor import UNKNOWN_SHARE
 from multikueue.sandbox.apiserver import ApiServer, Delay, DirectClient, Hang, Match
 from tests.runtime.fleet import Fleet, is_active, until
@@ -21,6 +22,8 @@ from tests.runtime.fleet import Fleet, is_active, until
 pytestmark = pytest.mark.looptime
 
 INVENTED = 1_000
+CHANGES = 200
+"""Fifty a second."""
 DELETES = Match(verbs=("delete", "patch"), user="multikueue")
 
 
@@ -145,3 +148,23 @@ async def test_after_a_restart_a_new_job_does_not_wait_for_a_look_at_all_that_ru
 
     assert offered[0] < 10
     assert counted.reconciles >= 41
+
+
+@pytest.mark.parametrize("where", ["the job", "the Workload", "a copy of the Workload", "the copy of the job"])
+async def test_what_changes_all_the_time_is_planned_some_times_a_second(where: str) -> None:
+    """Each change was a plan, which takes several times as long as its event: 500 a second took the whole loop."""
+    fleet, counted = await Fleet.connected("worker1"), Counted()
+    manager = attrs.evolve(fleet.build(), controller_hook=counted)
+    async with fleet.kueues(), fleet.dispatching(manager):
+        await fleet.submit()
+        await anyio.sleep(60.0)
+        assert await fleet.ready()
+        counted.reconciles = 0
+        client = DirectClient(fleet.workers["worker1"]) if "copy" in where else fleet.admin
+        resource = WORKLOAD if "Workload" in where else JOB
+        (changed,) = (await client.list(resource)).items
+        for number in range(CHANGES):
+            mark = {"metadata": {"labels": {"changes": str(number)}}}
+            await client.merge_patch(resource, ObjectKey.of(changed), mark)
+            await anyio.sleep(0.02)
+        assert counted.reconciles <= LOOKS_AT_ONCE + CHANGES * 0.02 * LOOKS + 1

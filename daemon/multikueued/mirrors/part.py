@@ -285,7 +285,8 @@ def own_client(client: ApiClient, hook: RequestHook) -> AbstractAsyncContextMana
     if not isinstance(client, KubeClient):
         return nullcontext(client)
     options = ClientOptions(connections=CONNECTIONS, limits=LISTS_UNLIMITED)
-    return KubeClient(client.config, name="mirrors", options=options, hook=hook, plugins=Authenticators())
+    connect = partial(KubeClient, client.config, name="mirrors", options=options, hook=hook)
+    return connect(plugins=Authenticators(), large_json=client.large_json)
 
 
 async def server_version(client: ApiClient) -> str:

@@ -28,8 +28,10 @@ from multikueue import (
     PlanSettings,
 )
 from multikueue.kube.credentials.authenticator import Authenticators
-from multikueue.kube.http.response_limits import LISTS_UNLIMITED
+from multikueue.kube.http.large_json import LargeJson
+from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informers.list_pages import InitialList
+from multikueue.runtime.cluster_pool import Connect
 from multikueue.runtime.inventory_part import InventoryOptions
 from multikueue.runtime.loop import utc_now
 from multikueue.runtime.manager import Manager, ManagerSettings
@@ -234,7 +236,7 @@ def build_manager(
         led_until: see `Elector.led_until`.
         granting: who writes ClusterPermissions; see `granting_client`.
     """
-    limits, plugins = settings.worker_limits.answer_limits(), Authenticators()
+    limits = settings.worker_limits.answer_limits()
     placement, spokes = placement_options(settings), spoke_settings(settings)
     inventory = InventoryOptions(placement, metrics.placements, spokes, permissions=granting)
     return Manager(
@@ -249,7 +251,7 @@ def build_manager(
             quota_automation=settings.quota_automation,
             profiles=profile_settings(settings),
         ),
-        lambda name, it: KubeClient(it, name=name, options=ClientOptions(limits=limits), hook=metrics, plugins=plugins),
+        _to_workers(client, limits, metrics),
         dispatcher=chosen_dispatcher(settings),
         hook=metrics,
         controller_hook=metrics,
@@ -258,6 +260,15 @@ def build_manager(
         led_until=led_until,
         before=before or InitialList(),
         parts=[inventory.part, _mirrors(settings, client, metrics, mark_key).part],
+    )
+
+
+def _to_workers(client: ApiClient, limits: AnswerLimits, metrics: Metrics) -> Connect:
+    """Makes the clients of workers: with the manager's they decode large answers in turns."""
+    large = client.large_json if isinstance(client, KubeClient) else LargeJson()
+    options, plugins = ClientOptions(limits=limits), Authenticators()
+    return lambda name, config: KubeClient(
+        config, name=name, options=options, hook=metrics, plugins=plugins, large_json=large
     )
 
 

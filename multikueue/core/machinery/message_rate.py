@@ -76,22 +76,36 @@ AT_ONCE: Final = 30.0
 
 
 @attrs.define(eq=False)
-class WriteBudget(Generic[K]):
-    """When which object may be written. It knows no clock: `now` is in seconds, and never less than before."""
+class Budget(Generic[K]):
+    """When something may be done for which key again: at once at first, and some times a second in the end.
 
+    It knows no clock: times are in seconds, and never less than before.
+    """
+
+    at_once: float = AT_ONCE
+    """How often it may be done at once."""
+    a_second: float = 1.0
     _lasts: dict[K, float] = attrs.field(factory=dict, init=False)
-    """Until when the writes of an object so far would last, at one a second."""
+    """Until when what was done for a key would last at that rate, in the order in which it was done last; without those
+    for which that does not matter any more."""
 
     def __len__(self) -> int:
         return len(self._lasts)
 
-    def wait(self, key: K, now: float) -> float:
-        """Seconds until the object may be written; 0: now, and then `wrote` must be called."""
-        return max(0.0, self._lasts.get(key, now) - now - AT_ONCE)
+    def due(self, key: K) -> float:
+        """From when on it may be done again, and then `spent` must be called."""
+        return self._lasts.get(key, _NEVER) - self.at_once / self.a_second
 
-    def wrote(self, key: K, now: float) -> None:
-        """The object is being written, also if that could not wait."""
-        self._lasts[key] = min(max(self._lasts.get(key, now), now), now + AT_ONCE) + 1.0
+    def wait(self, key: K, now: float) -> float:
+        """Seconds until it may be done; 0: now."""
+        return max(0.0, self.due(key) - now)
+
+    def spent(self, key: K, now: float) -> None:
+        """It is being done, also if that could not wait."""
+        lasts = min(max(self._lasts.pop(key, now), now), now + self.at_once / self.a_second) + 1 / self.a_second
+        for old in [*itertools.takewhile(lambda old: self._lasts[old] <= now, self._lasts)]:
+            del self._lasts[old]
+        self._lasts[key] = lasts
 
     def forget(self, key: K) -> None:
         """The object is gone."""

@@ -5,7 +5,8 @@ due time. In client-go a key that was added with a delay and again without one i
 delay. Here the later time is forgotten, so a reconciler says after each reconcile when it wants to look again.
 
 And it is fair: keys belong to flows, which take turns once they are due. A key that is added again while it waits for
-its turn goes to the flow that it belongs to by then, and keeps its time.
+its turn goes to the flow that it belongs to by then, and keeps its time. A key that is added again and again, however
+often that is, is due some times a second.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Final, Generic, TypeVar
 import attrs
 
 from multikueue.core.machinery.fair_keys import FairKeys
+from multikueue.core.machinery.message_rate import Budget
 from multikueue.core.machinery.shares import Shares
 
 K = TypeVar("K", bound=Hashable)
@@ -56,6 +58,8 @@ class WorkQueue(Generic[K]):
     """How many keys are held at a time at most: of these each flow has a share, as in `Shares`. Whoever holds keys for
     long, as its requests are large or its server slow, leaves room for the others, and has most of it where there are
     none. A flow that holds none may hold one."""
+    pace: Budget[K] | None = attrs.field(default=None, kw_only=True)
+    """How often one key is due; None: as often as it is added."""
     _delayed: dict[K, tuple[float, int]] = attrs.field(factory=dict, init=False)
     """The waiting keys that were not due at the last `take`: each one's time, and its number among equal times."""
     _heap: list[tuple[float, int, K]] = attrs.field(factory=list, init=False)
@@ -81,7 +85,7 @@ class WorkQueue(Generic[K]):
             self._readded[key] = min(at, self._readded.get(key, at))
         elif key in self._ready:
             self._ready.add(key, self._flow(key))  # which one it is in may have changed
-        elif key not in self._delayed or at < self._delayed[key][0]:
+        elif key not in self._delayed or self._paced(key, at) < self._delayed[key][0]:
             self._push(key, at)
 
     def take(self, now: float) -> K | None:
@@ -94,6 +98,8 @@ class WorkQueue(Generic[K]):
         taken = self._ready.take(self._may_have_more)
         if taken is not None:
             self._held.keep(taken, self._flow(taken), 1)
+            if self.pace is not None:
+                self.pace.spent(taken, now)
         return taken
 
     def release(self, key: K) -> None:
@@ -141,7 +147,11 @@ class WorkQueue(Generic[K]):
             heapq.heappop(self._heap)
         return self._heap[0][0] if self._heap else None
 
+    def _paced(self, key: K, at: float) -> float:
+        return at if self.pace is None else max(at, self.pace.due(key))
+
     def _push(self, key: K, at: float) -> None:
+        at = self._paced(key, at)
         self._order += 1
         self._delayed[key] = (at, self._order)
         heapq.heappush(self._heap, (at, self._order, key))

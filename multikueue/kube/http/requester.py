@@ -35,7 +35,7 @@ from multikueue.kube.credentials.credential import Credential, CredentialSource
 from multikueue.kube.credentials.sources import credential_source
 from multikueue.kube.http.activity import Activity
 from multikueue.kube.http.error_mapping import ErrorMapping, decoded, error_of, where
-from multikueue.kube.http.large_json import turn
+from multikueue.kube.http.large_json import LargeJson
 from multikueue.kube.http.name_lookup import NameLookup
 from multikueue.kube.http.requests import Request
 from multikueue.kube.http.response_limits import LARGE_AT_ONCE, Answer, read_body
@@ -66,6 +66,7 @@ async def open_requester(
     hook: RequestHook | None,
     plugins: Authenticators | None = None,
     activity: Activity | None = None,
+    large_json: LargeJson | None = None,
 ) -> AsyncIterator[Requester]:
     """Open the sessions with a server; this sends nothing yet. They are closed also while being cancelled.
 
@@ -80,7 +81,8 @@ async def open_requester(
         calls, watches = (open_session(config, names, limit, options.user_agent) for limit in (options.connections, 0))
         sessions = Sessions(config, calls, watches, flights, options.deadline, tls)
         try:
-            yield Requester(config, name, options, hook, credentials, sessions, activity or Activity())
+            beside = activity or Activity(), large_json or LargeJson()
+            yield Requester(config, name, options, hook, credentials, sessions, *beside)
         finally:
             await sessions.close()
 
@@ -99,6 +101,8 @@ class Requester:
     credentials: CredentialSource
     sessions: Sessions
     activity: Activity = attrs.field(factory=Activity)
+    large_json: LargeJson = attrs.field(factory=LargeJson)
+    """The turns of what is decoded."""
     large_answers: anyio.Semaphore = attrs.field(factory=lambda: anyio.Semaphore(LARGE_AT_ONCE), init=False)
     """The turns of those that are read at a time."""
     turns: Turns = attrs.field(init=False)
@@ -116,19 +120,24 @@ class Requester:
         """Whether nothing can be sent any more."""
         return self.sessions.closed
 
-    async def call(self, request: Request) -> Json:
-        """Send a request and parse its answer; see `fetch`."""
+    async def call(self, request: Request, read: Callable[[bytes], Json | None] = decoded) -> Json:
+        """Send a request and parse its answer; see `fetch` and `decode`."""
         body = await self.fetch(request, self.options.limits.answer_bytes)
-        async with turn(len(body)):
-            return self.decode(request, body)
+        async with self.large_json.turn(len(body)):
+            return self.decode(request, body, read)
 
-    def decode(self, request: Request, body: bytes) -> Json:
+    def decode(self, request: Request, body: bytes, read: Callable[[bytes], Json | None] = decoded) -> Json:
         """Parse an answer.
+
+        Args:
+            request: what it answers.
+            body: the answer.
+            read: the JSON object that it is, or None.
 
         Raises:
             Unreachable: it is no JSON object.
         """
-        answer = decoded(body)
+        answer = read(body)
         if answer is None:
             raise Unreachable(f"{where(self.name, request)}: the answer is not JSON: is there a proxy in between?")
         return answer

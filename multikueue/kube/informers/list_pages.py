@@ -20,7 +20,6 @@ from multikueue.core.model.writers import with_status_controllers_only
 from multikueue.errors import Unreachable, Unreadable
 from multikueue.kube.http import requests
 from multikueue.kube.http.error_mapping import decoded, where
-from multikueue.kube.http.large_json import turn
 from multikueue.kube.http.requester import Requester
 from multikueue.kube.http.response_limits import PAGE_BYTES, ListTally
 from multikueue.kube.informers.truncated_json import mended
@@ -137,7 +136,7 @@ class ListPages:
                 self.tally.check_bytes()
                 raise
             return None
-        async with turn(len(body)):
+        async with self.exchange.large_json.turn(len(body)):
             page = decoded(body)
         if page is not None:
             items = self._items_of(page, request)

@@ -16,6 +16,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.core.model.shape import has_name
+from multikueue.core.model.slimmed import size_noted
 from multikueue.kube.informers.informer import Informer
 from multikueue.kube.informers.list_pages import size_of
 from multikueue.runtime.loop import loop_time
@@ -149,7 +150,8 @@ class MutationCache:
         self._deleted.pop(key, None)
         known, version = self._written.get(key), _version(obj)
         if known is None or version >= known.version:
-            kept = self.informer.kept({**obj, "metadata": metadata}, 0 if self.informer.slim is None else size_of(obj))
+            size = 0 if self.informer.slim is None else size_noted(obj) or size_of(obj)
+            kept = self.informer.kept({**obj, "metadata": metadata}, size)
             self._written[key] = self._write(kept or obj)
 
     def _write(self, obj: Json) -> _Write:

@@ -10,7 +10,7 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multikueue.core.machinery.message_rate import A_SECOND, AT_ONCE, BETWEEN, MessageRate, WriteBudget
+from multikueue.core.machinery.message_rate import A_SECOND, AT_ONCE, BETWEEN, Budget, MessageRate
 
 
 def test_the_first_may_be_written_at_once_and_the_next_after_ten_seconds() -> None:
@@ -82,32 +82,32 @@ def test_one_that_is_written_again_and_again_hides_none_that_are_settled() -> No
     assert len(pace) == 1
 
 
-def written(budget: WriteBudget[str], seconds: int) -> int:
+def written(budget: Budget[str], seconds: int) -> int:
     """How often an object is written that changes fifty times a second."""
     count = 0
     for tick in range(50 * seconds):
         if budget.wait("a", tick / 50) <= 0:
-            budget.wrote("a", tick / 50)
+            budget.spent("a", tick / 50)
             count += 1
     return count
 
 
 def test_what_changes_all_the_time_is_written_once_a_second_in_the_end() -> None:
-    assert written(WriteBudget[str](), 100) <= AT_ONCE + 101
+    assert written(Budget[str](), 100) <= AT_ONCE + 101
 
 
 def test_the_next_one_waits_a_second_at_most_however_often_it_was_written() -> None:
-    budget = WriteBudget[str]()
+    budget = Budget[str]()
     for _ in range(600):
-        budget.wrote("a", 100.0)
+        budget.spent("a", 100.0)
     assert 0 < budget.wait("a", 100.0) <= 1.0
     assert budget.wait("b", 100.0) == 0.0
 
 
 def test_it_may_be_written_at_once_again_after_a_while_and_if_it_is_another_one() -> None:
-    budget = WriteBudget[str]()
+    budget = Budget[str]()
     for _ in range(60):
-        budget.wrote("a", 100.0)
+        budget.spent("a", 100.0)
     assert budget.wait("a", 101.0) == 0.0
     budget.forget("a")
     assert len(budget) == 0

@@ -11,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from multikueue.core.machinery.message_rate import Budget
 from multikueue.core.machinery.queue import SPARE, ChargedQueue, QueueStatistics, WorkQueue
 from tests.examples import examples
 
@@ -192,6 +193,27 @@ def test_a_flow_has_a_share_of_what_is_held() -> None:
     assert queue.next_due() == 0.0
     assert [queue.take(0.0) for _ in range(2)] == ["a3", None], "nobody else is there: three quarters"
     assert len(queue) == 2
+
+
+def test_a_key_that_is_added_all_the_time_is_due_some_times_a_second_and_no_other_is_late() -> None:
+    """Whoever may change an object decides how often; what follows from it costs several times as much."""
+    queue = WorkQueue[str](pace=Budget(at_once=3, a_second=2.0))
+    taken = list[tuple[str, float]]()
+    for tick in range(1_000):
+        now = tick / 100
+        queue.add("storm", now)
+        if tick == 500:
+            queue.add("calm", now)
+        while (key := queue.take(now)) is not None:
+            taken.append((key, now))
+            queue.add(key, now) if key == "storm" else None  # it changed while it was held
+            queue.release(key)
+    assert ("calm", 5.0) in taken
+    times = [at for key, at in taken if key == "storm"]
+    assert times[:4] == [0.0, 0.0, 0.0, 0.5]
+    assert 20 <= len(times) <= 24
+    assert queue.next_due() is not None
+    assert queue.take(20.0) == "storm", "the last change is looked at, too"
 
 
 @pytest.mark.parametrize(("flows", "free"), [(1, 8), (2, 5), (3, 4), (5, 2), (10, 2), (30, 1), (31, 1)])
