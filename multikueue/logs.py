@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import inspect
 import logging
+from asyncio import CancelledError
 from functools import partial
 from typing import Any, TypeVar, cast
 
@@ -60,7 +61,7 @@ class _Unfailing:
             if inspect.iscoroutine(answer):
                 answer.close()
                 raise TypeError("nobody awaits what a hook answers: it must be no coroutine function")
-        except Exception as error:  # another package's code may raise anything
+        except (Exception, CancelledError) as error:  # another package's code may raise anything; this never waits
             if method not in self._told:
                 self._told.add(method)
                 name = f"{type(self._hook).__qualname__}.{method}"

@@ -85,15 +85,14 @@ class _PodsLeft:
     """UIDs. Another finalizer may hold a copy after its pods have gone."""
 
     def changed(self, old: Json | None, new: Json | None) -> bool:
-        """Note an event of a copy; whether that is gone, and pods of it may still end."""
-        if new is not None:
-            if FOREGROUND_FINALIZER in finalizers_of(new):
-                self._in_foreground.add(uid(new))
+        """Note an event of a copy; whether that is gone, or another has its name, and pods of it may still end."""
+        if new is not None and FOREGROUND_FINALIZER in finalizers_of(new):
+            self._in_foreground.add(uid(new))
+        if old is None or (new is not None and uid(new) == uid(old)):
             return False
-        if old is None or uid(old) in self._in_foreground:
-            self._in_foreground.discard(uid(old or {}))
-            return False
-        return self.adapter.resource != POD and may_have_pods(self.adapter, old)
+        in_order = uid(old) in self._in_foreground or FOREGROUND_FINALIZER in finalizers_of(old)
+        self._in_foreground.discard(uid(old))
+        return self.adapter.resource != POD and not in_order and may_have_pods(self.adapter, old)
 
 
 def copy_handler(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from asyncio import CancelledError
 from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from contextlib import contextmanager
 from functools import partial
@@ -148,7 +149,7 @@ class _Starving:
     def __call__(self) -> int:
         try:
             return operator.index(self.count())
-        except Exception as error:  # another package's code may raise anything
+        except (Exception, CancelledError) as error:  # another package's code may raise anything; this never waits
             if not self._told:
                 self._told = True
                 log.error("starving fails, told once", exc_info=error)

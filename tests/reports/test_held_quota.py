@@ -65,6 +65,11 @@ def test_a_job_that_asks_for_more_than_there_is_waits_for_nobody() -> None:
     assert held(told_by(TOO_LARGE, *BOTH, job_name="large"), made=too_large) == []
 
 
+def test_nobody_waits_for_himself() -> None:
+    """He has got quota between two reads."""
+    assert held(told_by(TOO_LARGE, *BOTH, job_name="small")) == []
+
+
 @pytest.mark.parametrize("made", [elsewhere, lambda made: made], ids=["of another namespace", "of the same"])
 def test_who_sees_what_the_daemon_has_read_learns_no_names(made: Callable[[Json], Json]) -> None:
     """They may read one job through the API, and perhaps the fleet."""

@@ -260,15 +260,27 @@ class FailingHook:
         raise ZeroDivisionError(controller, seconds, error)
 
 
+class CancelledHook:
+    def reconciled(self, *_: object) -> None:
+        """As the result of a task that was cancelled raises it."""
+        raise asyncio.CancelledError
+
+
 class WaitingHook:
     async def reconciled(self, *_: object) -> None:
         """As somebody without a type checker would write it."""
 
 
 @pytest.mark.parametrize(
-    ("hook", "error"), [(FailingHook(), ZeroDivisionError), (WaitingHook(), TypeError), (object(), AttributeError)]
+    ("hook", "error"),
+    [
+        (FailingHook(), ZeroDivisionError),
+        (CancelledHook(), asyncio.CancelledError),
+        (WaitingHook(), TypeError),
+        (object(), AttributeError),
+    ],
 )
-async def test_a_hook_that_fails_holds_up_nothing_and_is_told_once(hook: Any, error: type[Exception]) -> None:
+async def test_a_hook_that_fails_holds_up_nothing_and_is_told_once(hook: Any, error: type[BaseException]) -> None:
     """It ended the controller, and with it the manager."""
     recorder = Recorder()
     controller = Controller("test", recorder, hook=hook)

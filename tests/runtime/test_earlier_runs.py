@@ -200,6 +200,26 @@ async def test_a_copy_that_went_while_nobody_looked_may_have_left_pods() -> None
             await until(lambda: len(seen.made) == 2, within=20)
 
 
+async def test_so_may_one_that_went_before_its_worker_could_be_reached() -> None:
+    """It counted from the start, and the next run began while the pods had 8 s to go."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(LONG):
+        async with fleet.dispatching():
+            await fleet.submit()
+            await until(fleet.running_on)
+            await until(fleet.ready)
+        (first,) = seen.made
+        fleet.workers[first].faults.add(Refuse(503), on=Match(user="multikueue"))
+        async with fleet.dispatching():
+            await anyio.sleep(120)
+            await DirectClient(fleet.workers[first]).delete(JOB, OF_JOB, propagation="Background")
+            fleet.workers[first].faults.clear()
+            await anyio.sleep(30)
+            assert len(seen.made) == 1
+            await until(lambda: len(seen.made) == 2, within=60)
+
+
 OF_PODS: Final = "batch.kubernetes.io/job-name"
 TRAP: Final = RunnerOptions(minimum=1e6, maximum=1e6, trap=25.0, blocking=False)
 """The jobs' pods take 25 s to end, and their controller does not let them keep their job."""

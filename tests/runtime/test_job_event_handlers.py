@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import attrs
+import pytest
 
 from multikueue.adapters import SafeAdapter
 from multikueue.adapters.job import KINDS as JOBS
@@ -13,6 +16,7 @@ from multikueue.core.model.objects import with_value
 from multikueue.runtime.job_event_handlers import (
     STATUS_BATCH,
     concerned,
+    copy_handler,
     delay_of,
     is_of_status_only,
 )
@@ -73,6 +77,40 @@ def test_only_the_numbers_of_a_running_job_may_wait() -> None:
     renamed = {**with_value(running, ("metadata", "annotations"), {}), "status": {"active": 2}}
     for old, new in ((NAMED, running), (running, ended), (running, renamed), (None, running), (running, None)):
         assert delay_of(JOB, old, new) == 0.0
+
+
+FIRST: Json = {**with_value(NAMED, ("metadata", "uid"), "1"), "status": {"active": 1}}
+GOES: Json = with_value(FIRST, ("metadata", "finalizers"), ["foregroundDeletion"])
+HELD: Json = with_value(FIRST, ("metadata", "finalizers"), ["example.com/held"])
+SECOND: Json = {**with_value(NAMED, ("metadata", "uid"), "2")}
+
+
+@pytest.mark.parametrize(
+    ("seen", "leaves"),
+    [
+        ((FIRST, None), True),
+        ((FIRST, GOES, None), False),
+        ((FIRST, GOES, HELD, None), False),
+        ((FIRST, SECOND, None), True),
+        ((FIRST, GOES, SECOND), False),
+        (({**FIRST, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}, None), False),
+    ],
+    ids=["at once", "in the foreground", "held after that", "made again", "in order, made again", "ended"],
+)
+def test_what_goes_at_once_may_leave_pods(seen: tuple[Json | None, ...], leaves: bool) -> None:
+    """Also one of which nobody has seen that it was gone: another has its name, as after a watch that broke."""
+    left: list[ObjectKey] = []
+    handler = copy_handler(JOB, lambda *_: None, lambda *_: None, left.append)
+    for old, new in pairwise((None, *seen)):
+        handler(ObjectKey("ns", "j"), old, new)
+    assert (ObjectKey("ns", "wl") in left) == leaves
+
+
+def test_one_that_went_in_the_foreground_is_known_by_what_was_seen_of_it_last() -> None:
+    """Its worker is connected to anew meanwhile: what an earlier watch has seen is forgotten."""
+    left: list[ObjectKey] = []
+    copy_handler(JOB, lambda *_: None, lambda *_: None, left.append)(ObjectKey("ns", "j"), GOES, None)
+    assert not left
 
 
 def test_a_rule_that_raises_whatever_it_likes_stops_no_watch() -> None:

@@ -604,7 +604,7 @@ def second_names_get_offers() -> AbstractContextManager[Any]:
 
 def pods_that_are_left_are_not_waited_for() -> AbstractContextManager[Any]:
     """What somebody deletes on a worker in the background has ended as soon as it is gone."""
-    return mock.patch.object(earlier, "_pods_end_in", return_value=timedelta(0))
+    return mock.patch.object(earlier, "_left_pods_end_in", return_value=timedelta(0))
 
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from multikueue.core.model import workloads
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import namespace_of
 from multikueue.core.model.workloads import reserved_at
 from multikueued.reports.jobs import JobState, state_of
@@ -45,7 +45,7 @@ def held_quota(way: Way, findings_of: Callable[[Json], Iterable[Finding]], *, na
         for other in way.objects.ways
         if workloads.cluster_queue(other.workload) == queue
         and state_of(other) in _HOLDING
-        and other.workload is not way.workload
+        and ObjectKey.of(other.workload) != ObjectKey.of(way.workload)
     ]
     holding.sort(key=lambda other: str(reserved_at(other)))
     for other in holding[:MOST]:

@@ -77,6 +77,9 @@ class WorkloadMemory:
     _missed: MutableMapping[ObjectKey, float] = attrs.field(factory=_latest, init=False)
     """Those that were gone when this process saw something of them first, and when that changed last."""
 
+    _connected_at: dict[ClusterName, float] = attrs.field(factory=dict, init=False)
+    """When each worker was connected first."""
+
     def __len__(self) -> int:
         return len(self._known)
 
@@ -245,21 +248,19 @@ class WorkloadMemory:
         if (known := self._known.get(key) or self._gone.get(key)) is not None:
             known.pods_left_at[cluster] = loop_time()
 
-    def pods_left_ago(self, cluster: ClusterName, key: ObjectKey, started_ago: timedelta) -> timedelta | None:
-        """How long ago that was; None: it was not.
+    def pods_left_ago(self, cluster: ClusterName, key: ObjectKey) -> timedelta | None:
+        """How long ago that was, on a worker that shows no job copy; None: it was not.
 
-        Args:
-            cluster: the worker, which shows no job copy.
-            key: the Workload.
-            started_ago: how long this process has looked: what an earlier one has made there may have gone just before.
+        What an earlier process has made there may have gone just before this one was connected.
         """
         known = self._here_or_gone(key)
-        if (at := known.pods_left_at.get(cluster)) is not None:
-            return timedelta(seconds=loop_time() - at)
-        return started_ago if cluster == known.inherited else None
+        first = self._connected_at.get(cluster) if cluster == known.inherited else None
+        at = known.pods_left_at.get(cluster, first)
+        return None if at is None else timedelta(seconds=loop_time() - at)
 
     def reconnected(self, cluster: ClusterName) -> None:
-        """The worker is connected again: what it shows first may be older than a creation without an answer."""
+        """The worker is connected, or again: what it shows first may be older than a creation without an answer."""
+        self._connected_at.setdefault(cluster, loop_time())
         for known in (*self._known.values(), *self._gone.values()):
             if (sent := known.sent.get(cluster)) is not None:
                 sent.in_doubt.update(dict.fromkeys(sent.in_doubt, loop_time()))

@@ -298,7 +298,7 @@ class SnapshotReader:
             jobs=there.jobs,
             shared=there.shared,
             slices=tuple(_slices_on(cluster, siblings, there.namespace)),
-            pods_left_ago=None if there.jobs else self.memory.pods_left_ago(name, key, self.workers.running_for),
+            pods_left_ago=None if there.jobs else self.memory.pods_left_ago(name, key),
             pods=self.memory.pods(name, key, here.attempt),
             removed=source is None,
             second_of=second.first if second is not None and moved is None else "",

@@ -109,8 +109,10 @@ class WorkerBackoffs:
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
-        doubt = -math.inf if _is_refusal(error) else LATE_CREATION.total_seconds()
-        of_worker[part[1]] = _Failed(times, loop_time() + delay, str(error), loop_time() + doubt)
+        doubt = before.in_doubt_until if before is not None else -math.inf
+        if not _is_refusal(error):
+            doubt = loop_time() + LATE_CREATION.total_seconds()
+        of_worker[part[1]] = _Failed(times, loop_time() + delay, str(error), doubt)
         self._forget_abandoned()
         return delay
 

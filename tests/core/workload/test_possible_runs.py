@@ -40,8 +40,11 @@ AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
 RECORD = ["record w1"]
 W2 = ClusterName("w2")
-GRACE = timedelta(seconds=35)
-"""Of pods that say nothing of their own, with the time of a collector."""
+GRACE = timedelta(seconds=30)
+"""Of pods that say nothing of their own."""
+_HOUR = with_value(AGAIN["spec"]["podSets"][0], ("template", "spec", "terminationGracePeriodSeconds"), 3600)
+HOUR = with_value(AGAIN, ("spec", "podSets"), [_HOUR])
+"""Its pods may take an hour to end."""
 
 
 def beside(other: Worker, local: Json = AGAIN, **facts: Any) -> Snapshot:
@@ -189,6 +192,20 @@ class TestLastWorker:
         copy = copy_of(AGAIN, attempt=EARLIER, admitted=quota, evicted=True, owned=True, spec={"active": False})
         words, _ = decided(worker("w2", copy, kind=Unserved(timedelta(0))), last_worker=W2, quiet_for=quiet)
         assert (RECORD[0] not in words) == is_waited_for
+
+    @pytest.mark.parametrize(("quiet", "is_waited_for"), [(3599, True), (3600, False)])
+    def test_pods_of_one_that_does_not_show_have_all_of_their_grace(self, quiet: float, is_waited_for: bool) -> None:
+        """They were waited for as long as those of a copy that somebody has deleted: five minutes, and ran twice."""
+        stopped = copy_of(HOUR, attempt=EARLIER, owned=True, spec={"active": False})
+        left = worker("w2", stopped, kind=Unserved(timedelta(hours=1)))
+        words, _ = decided(left, local=HOUR, last_worker=W2, quiet_for=timedelta(seconds=quiet))
+        assert (RECORD[0] not in words) == is_waited_for
+
+    def test_what_a_worker_that_is_lost_for_good_was_stopping_is_not_waited_for_again(self) -> None:
+        """Each change of the Workload began its pods' grace anew, and its user read that somebody had deleted a job."""
+        stopped = copy_of(HOUR, attempt=EARLIER, admitted=True, evicted=True, owned=True)
+        left = worker("w2", stopped, reach=ago(hours=2))
+        assert decided(left, local=HOUR, last_worker=W2, quiet_for=timedelta(0))[0][:1] == RECORD
 
     HIDDEN = worker("w2", copy_of(AGAIN, attempt=EARLIER, admitted=True, owned=True), kind=Unserved(timedelta(days=2)))
 

@@ -242,6 +242,18 @@ async def test_what_failed_may_have_been_done_for_ten_seconds(error: ApiError, s
         assert executor.in_flight(W1, KEY) == Idle()
 
 
+async def test_a_refusal_takes_no_doubt_away() -> None:
+    """What was sent before may come late: the refusal is of the second request."""
+    errors = [ServerFault("no answer"), Forbidden("no", status=403)]
+    async with World(FakeEffects(lambda _effect: errors.pop(0))).executing() as executor:
+        for seconds in (1, 9):
+            await executor.execute(KEY, None, (ApplyStatus(W1, {}, "kueue-admission"),))
+            await executor.wait_idle()
+            assert executor.in_flight(W1, KEY) == InDoubt()
+            await anyio.sleep(seconds)
+        assert executor.in_flight(W1, KEY) == Idle()
+
+
 async def test_parts_nobody_comes_back_to_are_forgotten() -> None:
     """A worker that refuses what others run would cost memory for every job there ever was."""
     world = World(FakeEffects(lambda _effect: Forbidden("no")))

@@ -61,7 +61,7 @@ def possible_runs(situation: Situation) -> tuple[Run, ...]:
 
 
 def _possible_run(situation: Situation, worker: Worker) -> Run:
-    left, ends = _may_run_for(situation, worker), _pods_end_in(situation, worker)
+    left, ends = _may_run_for(situation, worker), _left_pods_end_in(situation, worker)
     if ends > left:
         return Run(worker.name, ends, "pods of the job copy that was deleted there may still end")
     return Run(worker.name, left, "" if worker.in_sight else "it cannot be seen and may still run an earlier attempt")
@@ -76,7 +76,7 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
             but for pods of one that is gone. What is `stuck` is a leftover.
     """
     kept = {worker.name for worker in situation.workers if stuck(situation, worker) is not None}
-    kept |= set() if _pods_end_in(situation, chosen) else {chosen.name}
+    kept |= set() if _left_pods_end_in(situation, chosen) else {chosen.name}
     yield from (run for run in possible_runs(situation) if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
@@ -116,15 +116,19 @@ def _runs_beside(situation: Situation, worker: Worker) -> bool:
 
 
 def _pods_end_in(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer pods of a job may end that does not show: it was deleted in the background, or its Kueue has
-    stopped it where jobs are hidden. They have their grace period, in the second case from the last change of anything.
-    """
+    """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
+    from the last change of anything."""
     stopped = worker.facts.has_had_owner and worker.facts.is_stopping and not (worker.in_sight or worker.jobs)
-    since = situation.snapshot.quiet_for if stopped else worker.pods_left_ago
-    if since is None:
+    return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
+
+
+def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
+    """The same of a job copy that was deleted in the background, but for no longer than `podGraceLimit`: nothing shows
+    whether they have ended."""
+    if worker.pods_left_ago is None:
         return _ZERO
-    grace = pod_grace(worker.copy or situation.snapshot.workload or {})
-    return max(_ZERO, min(grace, situation.settings.pod_grace_limit) + graces.COLLECTION - since)
+    grace = min(pod_grace(worker.copy or situation.snapshot.workload or {}), situation.settings.pod_grace_limit)
+    return max(_ZERO, grace + graces.COLLECTION - worker.pods_left_ago)
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
