@@ -192,12 +192,12 @@ class ManagerObjects:
         return (name for name in check_names(cluster_queue) if name in self.our_checks)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
 class Way:
     """A Workload and what it leads to on the manager: its queues, and the checks that they bring."""
 
     workload: Json
-    objects: ManagerObjects
+    objects: ManagerObjects = attrs.field(repr=False)
     queue: ObjectKey
     """The LocalQueue that it names."""
     local_queue: Json | None

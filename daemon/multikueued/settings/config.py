@@ -247,7 +247,8 @@ class Settings:
     """How long a job stays assigned to a worker that cannot be reached."""
     pod_grace_limit: GraceLimit = LONGEST_GRACE
     """The longest grace period of pods for which an evicted job keeps its quota on the manager while they end; a minute
-    is added to it. At most five minutes. The next attempt waits for the pods' end in any case."""
+    is added to it. At most five minutes. The next attempt waits for the pods' end all the same,
+    but for pods of a job copy that somebody has deleted on its worker in the background: as long as this."""
     quota_automation: bool = False
     """Whether the daemon sets quotas to the sum of the workers' where a MultiKueueConfig asks for it. Off as in Kueue:
     it changes ClusterQueues of the manager, and needs permissions for that."""

@@ -140,7 +140,7 @@ class Nomination:
     claim: object = None
     """What the Workload waits for, for `Figures.planned`; None: nothing."""
     not_taken: NotTaken | None = None
-    """The Workload shall give its quota back on the manager; then the names say nothing."""
+    """That nobody has taken it in time; then the names say nothing."""
     reasons: Mapping[ClusterName, Reason] = attrs.field(factory=dict)
     """For `explain` and metrics: why each worker that is not nominated is not."""
 
