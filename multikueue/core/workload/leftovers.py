@@ -257,9 +257,11 @@ def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
 def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there: what waits in its queue comes first.
 
-    Without a time for the next try: Kueue (v0.19.2) keeps the quota of what names one until then.
+    Without a time for the next try: Kueue (v0.19.2) keeps the quota of what names one until then. But where it has got
+    its quota a moment ago, and has waited for long by its times alone, the clocks differ: it would go round at once.
     """
-    return retry(situation, f"Waiting for {leftovers[0]}", runs=_for_programs(situation, leftovers))
+    after = None if situation.snapshot.unchanged_here_for >= graces.STEADY else graces.LEFTOVER_AGAIN
+    return retry(situation, f"Waiting for {leftovers[0]}", after, _for_programs(situation, leftovers))
 
 
 def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[EarlierRun]:
