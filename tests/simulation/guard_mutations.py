@@ -23,6 +23,7 @@ from multikueue.runtime.workers.informers import WorkerInformers
 from tests.core.door import Idle, Served, Syncing
 from tests.simulation import decision_mutations as decisions
 from tests.simulation.decision_mutations import all_of
+from tests.simulation.kind_mutations import a_gate_that_may_have_been_opened_is_shut
 from tests.simulation.mapping_mutations import what_a_former_workload_left_is_unknown
 
 Mutation = Callable[[], AbstractContextManager[Any]]
@@ -100,6 +101,7 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
             absences_count_as_losses,
             jobs_that_are_not_read_yet_are_absent,
             doubts_are_not_renewed,
+            a_gate_that_may_have_been_opened_is_shut,
             decisions.doubts_end_at_once,
             drains_forget_what_is_evicted,
             rotations_forget_writes,

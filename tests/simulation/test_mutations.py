@@ -24,7 +24,6 @@ FIRST = {
     "losers_out_of_the_config_are_kept": 44,
     "kinds_stay_unwatched": 74,
     "a_gate_that_is_being_opened_is_shut": 37,
-    "a_gate_that_may_have_been_opened_is_shut": 22929,
     "all_gates_open_at_once": 37,
     "connecting_wakes_nobody": 28,
     "copies_are_planned": 6,
