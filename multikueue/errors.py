@@ -30,6 +30,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from http import HTTPStatus
 from types import MappingProxyType
 from typing import ClassVar, Final
 
@@ -234,6 +235,12 @@ class ApiError(MultiKueueError):
         self.said = ""
         self.retry_after = None if retry_after is None else min(retry_after, MAX_RETRY_AFTER)
 
+    @property
+    def did_nothing(self) -> bool:
+        """Whether a write that failed so did not happen, unless an earlier try of the same one has: it was refused, or
+        has not left."""
+        return 0 < self.status < HTTPStatus.INTERNAL_SERVER_ERROR
+
 
 class Unreachable(ApiError):
     """No answer: connection refused or reset, TLS or DNS failure. A write may or may not have happened."""
@@ -244,6 +251,8 @@ class Unreachable(ApiError):
 
 class NotSent(Unreachable):
     """No connection: the request has not left. A write did not happen."""
+
+    did_nothing = True
 
 
 class DeadlineExceeded(Unreachable):

@@ -366,9 +366,7 @@ def _has_no_effect(error: ApiError) -> bool:
     A taken name says so only if the object was read and is somebody else's: requests are sent twice, by proxies too,
     and then the second one finds what the first has made.
     """
-    if isinstance(error, AlreadyExists):
-        return error.foreign
-    return isinstance(error, NotSent) or 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
+    return error.foreign if isinstance(error, AlreadyExists) else error.did_nothing
 
 
 async def _delete(

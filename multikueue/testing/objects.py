@@ -17,6 +17,7 @@ from multikueue.core.model.marks import Marks
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig
 from multikueue.core.model.workloads import attempt
+from multikueue.sandbox.apiserver.serving.server import kubeconfig
 from multikueue.sandbox.kinds import BATCH_JOB, SandboxKind
 from multikueue.sandbox.kueue import statuses
 from multikueue.sandbox.kueue.building import build_workload
@@ -173,19 +174,12 @@ def queues(cpu: str = "4", *, checked: bool = False) -> list[Json]:
 def workers(*names: str) -> list[Json]:
     """What tells a manager with `queues(checked=True)` of its workers: for each a MultiKueueCluster and its Secret, and
     the MultiKueueConfig that lists them. The kubeconfigs lead nowhere, so the manager must connect by name."""
-    secrets = [kubeconfig_secret(name, _kubeconfig(name)) for name in names]
+    secrets = [kubeconfig_secret(name, _leading_nowhere(name)) for name in names]
     return [namespace(KUEUE_NAMESPACE), *secrets, *map(worker_cluster, names), config(names)]
 
 
-def _kubeconfig(name: str) -> Json:
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": name,
-        "clusters": [{"name": name, "cluster": {"server": f"https://{name}.example.com"}}],
-        "users": [{"name": ORIGIN, "user": {"token": f"{name}-token"}}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": ORIGIN}}],
-    }
+def _leading_nowhere(name: str) -> Json:
+    return kubeconfig(name=name, url=f"https://{name}.example.com", ca_pem=None, user=ORIGIN, token=f"{name}-token")
 
 
 def contains(value: object, part: object) -> bool:

@@ -124,12 +124,30 @@ async def test_nobody_is_offered_a_job_that_ends_though_no_watch_shows_it_in_tim
         assert seen.beside == []
 
 
-async def _submit_again(fleet: Fleet, seen: Copies) -> str:
-    """A job runs, is deleted while a finalizer holds its copy, and is submitted once more; return its worker."""
+async def _placed(fleet: Fleet, seen: Copies) -> str:
+    """Submit a job and wait until it runs; return its worker."""
     await fleet.submit()
     await until(fleet.running_on)
     await until(fleet.ready)
-    (first,) = seen.made
+    (worker,) = seen.made
+    return worker
+
+
+async def _delete_there(fleet: Fleet, worker: str, propagation: Literal["Background", "Foreground"]) -> None:
+    """Somebody deletes a worker's job."""
+    await DirectClient(fleet.workers[worker]).delete(JOB, OF_JOB, propagation=propagation)
+
+
+async def _runs_again_in_time(seen: Copies, within: float = 20) -> None:
+    """The next run begins after the default grace period of pods, and soon after that."""
+    await anyio.sleep(30)
+    assert len(seen.made) == 1
+    await until(lambda: len(seen.made) == 2, within=within)
+
+
+async def _submit_again(fleet: Fleet, seen: Copies) -> str:
+    """A job runs, is deleted while a finalizer holds its copy, and is submitted once more; return its worker."""
+    first = await _placed(fleet, seen)
     await slow_to_end(fleet, first)
     await fleet.admin.delete(JOB, OF_JOB, propagation="Background")
     await until(lambda: seen.ending)
@@ -171,12 +189,9 @@ async def test_a_copy_that_somebody_deletes_there_runs_again_after_its_pods_have
     fleet = await Fleet.connected("worker1", "worker2")
     seen = Copies.on(fleet)
     async with fleet.kueues(LONG), fleet.dispatching():
-        await fleet.submit()
-        await until(fleet.running_on)
-        await until(fleet.ready)
+        first = await _placed(fleet, seen)
         await anyio.sleep(5)
-        (first,) = seen.made
-        await DirectClient(fleet.workers[first]).delete(JOB, OF_JOB, propagation=propagation)
+        await _delete_there(fleet, first, propagation)
         await until(lambda: seen.gone)
         await anyio.sleep(30)
         assert len(seen.made) == (1 if propagation == "Background" else 2)
@@ -189,15 +204,10 @@ async def test_a_copy_that_went_while_nobody_looked_may_have_left_pods() -> None
     seen = Copies.on(fleet)
     async with fleet.kueues(LONG):
         async with fleet.dispatching():
-            await fleet.submit()
-            await until(fleet.running_on)
-            await until(fleet.ready)
-        (first,) = seen.made
-        await DirectClient(fleet.workers[first]).delete(JOB, OF_JOB, propagation="Background")
+            first = await _placed(fleet, seen)
+        await _delete_there(fleet, first, "Background")
         async with fleet.dispatching():
-            await anyio.sleep(30)
-            assert len(seen.made) == 1
-            await until(lambda: len(seen.made) == 2, within=20)
+            await _runs_again_in_time(seen)
 
 
 async def test_so_may_one_that_went_before_its_worker_could_be_reached() -> None:
@@ -206,18 +216,13 @@ async def test_so_may_one_that_went_before_its_worker_could_be_reached() -> None
     seen = Copies.on(fleet)
     async with fleet.kueues(LONG):
         async with fleet.dispatching():
-            await fleet.submit()
-            await until(fleet.running_on)
-            await until(fleet.ready)
-        (first,) = seen.made
+            first = await _placed(fleet, seen)
         fleet.workers[first].faults.add(Refuse(503), on=Match(user="multikueue"))
         async with fleet.dispatching():
             await anyio.sleep(120)
-            await DirectClient(fleet.workers[first]).delete(JOB, OF_JOB, propagation="Background")
+            await _delete_there(fleet, first, "Background")
             fleet.workers[first].faults.clear()
-            await anyio.sleep(30)
-            assert len(seen.made) == 1
-            await until(lambda: len(seen.made) == 2, within=60)
+            await _runs_again_in_time(seen, within=60)
 
 
 OF_PODS: Final = "batch.kubernetes.io/job-name"
@@ -232,11 +237,8 @@ def _with_pods_by_label(fleet: Fleet) -> Manager:
 
 async def _evicted(fleet: Fleet, seen: Copies) -> str:
     """A job has run, and is evicted until its job copy is gone; return its worker."""
-    await fleet.submit()
-    await until(fleet.running_on)
-    await until(fleet.ready)
+    first = await _placed(fleet, seen)
     await anyio.sleep(1)
-    (first,) = seen.made
     await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
     await until(lambda: seen.gone)
     return first

@@ -38,7 +38,7 @@ def decoded_answer(known: Known | None, body: bytes) -> Json | None:
     """The object of an answer, with what is known of its spec; None if the answer is anything else."""
     text = lean(body)
     obj = _completed(_without_spec(text, b"}"), known) if known is not None else None
-    return obj or decoded(text) or decoded(body)
+    return obj or decoded(text) or (None if text is body else decoded(body))
 
 
 def _without_spec(text: bytes, ends: bytes) -> Json | None:

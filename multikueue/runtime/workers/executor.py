@@ -14,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Hashable, Iterable
 from functools import partial
-from http import HTTPStatus
 from typing import Final, TypeAlias
 
 import anyio.abc
@@ -28,7 +27,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
 from multikueue.core.workload.seen.graces import LATE_CREATION
 from multikueue.core.workload.seen.worker_states import Creating, Idle, InDoubt, InFlight, Removing, WritingStatus
-from multikueue.errors import ApiError, Conflict, NotSent
+from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
 from multikueue.runtime.loop import BackgroundTasks, loop_time, own_cancellation
@@ -110,7 +109,8 @@ class WorkerBackoffs:
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
         doubt = before.in_doubt_until if before is not None else -math.inf
-        if not _is_refusal(error):
+        did_nothing = isinstance(error, ApiError) and error.did_nothing
+        if isinstance(error, Conflict) or not did_nothing:  # a request that is sent twice conflicts with itself
             doubt = loop_time() + LATE_CREATION.total_seconds()
         of_worker[part[1]] = _Failed(times, loop_time() + delay, str(error), doubt)
         self._forget_abandoned()
@@ -301,12 +301,6 @@ class WorkerExecutor:
         """Where a copy of a Workload, or of its job, is made by these effects, if one is."""
         makes = any(isinstance(effect, CreateWorkload | CreateJob) for effect in effects)
         return self.effects.target(cluster) if makes else None
-
-
-def _is_refusal(error: Exception) -> bool:
-    """Whether a write that failed so was not done: a conflict may be with itself, as requests are sent twice."""
-    has_refused = isinstance(error, ApiError) and 0 < error.status < HTTPStatus.INTERNAL_SERVER_ERROR
-    return isinstance(error, NotSent) or (has_refused and not isinstance(error, Conflict))
 
 
 def _may_open_a_gate(effect: Effect) -> bool:

@@ -150,20 +150,24 @@ def answer(code: int, headers: Iterable[tuple[str, str]] = (), body: bytes = b""
     return written(f"HTTP/1.1 {code} {HTTPStatus(code).phrase}", headers) + body
 
 
-def text(code: int, words: str, kind: str = "text/plain; charset=utf-8") -> bytes:
-    """An answer in plain text, as kubelets refuse: clients show it as it is. Then the connection ends."""
-    body = words.encode(errors="replace")
+def text(code: int, words: str) -> bytes:
+    """An answer in plain text, as kubelets refuse: clients show it as it is."""
+    return _last_answer(code, "text/plain; charset=utf-8", words.encode(errors="replace"))
+
+
+def status(code: int, words: str) -> bytes:
+    """A refusal as API servers refuse, where the connection was to become another one: what clients and API servers up
+    to 1.35 get then, they take for YAML, and a text with a colon for a refusal without words."""
+    said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words.strip(), "code": code}
+    return _last_answer(code, "application/json", orjson.dumps(said))
+
+
+def _last_answer(code: int, content_type: str, body: bytes) -> bytes:
+    """An answer behind which the connection ends."""
     headers = {
-        "content-type": kind,
+        "content-type": content_type,
         "x-content-type-options": "nosniff",
         "content-length": str(len(body)),
         "connection": "close",
     }
     return answer(code, headers.items(), body)
-
-
-def status(code: int, words: str) -> bytes:
-    """The same as API servers refuse, where the connection was to become another one: what clients and API servers up
-    to 1.35 get then, they take for YAML, and a text with a colon for a refusal without words."""
-    said = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": words.strip(), "code": code}
-    return text(code, orjson.dumps(said).decode(), "application/json")

@@ -76,7 +76,8 @@ def blocking(situation: Situation, chosen: Worker) -> Iterator[Run]:
             but for pods of one that is gone. What is `stuck` is a leftover.
     """
     kept = {worker.name for worker in situation.workers if stuck(situation, worker) is not None}
-    kept |= set() if _left_pods_end_in(situation, chosen) else {chosen.name}
+    if not _left_pods_end_in(situation, chosen):
+        kept.add(chosen.name)
     yield from (run for run in possible_runs(situation) if run.worker not in kept)
     for worker in situation.workers:
         if worker.name != chosen.name and _runs_for_other_slice(situation, worker):
