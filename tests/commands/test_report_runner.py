@@ -99,7 +99,7 @@ def some_status() -> StatusReport:
 
 
 def test_status_and_jobs_fit_a_terminal() -> None:
-    jobs = [job_report(fleet().way(workload(stored(job("a" * 60)), nominated=("worker1",))))]
+    jobs = [job_report(fleet().chain(workload(stored(job("a" * 60)), nominated=("worker1",))))]
     printed = {
         "status": status_lines(some_status(), 80, wide=False),
         "jobs": jobs_table(jobs, NOW, 80, wide=False, everywhere=False, users=False),

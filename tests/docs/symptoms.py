@@ -220,23 +220,23 @@ def _of_workloads() -> tuple[Case, ...]:
     return (
         (
             "the Workload has no quota: `LocalQueue user-quee doesn't exist`",
-            lambda: next(queue_findings(objects.way(misspelt))),
+            lambda: next(queue_findings(objects.chain(misspelt))),
         ),
         (
             "the Workload has no quota: `ClusterQueue cluster-queue doesn't exist`",
-            lambda: next(queue_findings(attrs.evolve(objects, cluster_queues=()).way(MADE))),
+            lambda: next(queue_findings(attrs.evolve(objects, cluster_queues=()).chain(MADE))),
         ),
         (
             "the Workload has no quota: `ClusterQueue cluster-queue is inactive`",
-            lambda: next(queue_findings(inactive().way(MADE))),
+            lambda: next(queue_findings(inactive().chain(MADE))),
         ),
         (
             "the Workload has no quota, and its LocalQueue has a stopPolicy",
-            lambda: next(queue_findings(held().way(QUEUED))),
+            lambda: next(queue_findings(held().chain(QUEUED))),
         ),
         (
             "the same, and the ClusterQueue names a placement check",
-            lambda: list(queue_findings(unplaced().way(MADE)))[-1],
+            lambda: list(queue_findings(unplaced().chain(MADE)))[-1],
         ),
         ("the check says that it is held: `the job does not name it`", lambda: explained(narrowed())),
         ("`spec.active` of the Workload is false", lambda: explained(deactivated())),
@@ -263,7 +263,7 @@ def _lacking() -> Finding:
 
 def _changed() -> Finding:
     moved = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": {QUEUE_LABEL: "other-queue"}}}
-    return next(queue_changes(job_report(fleet().way(WAITING)), moved, WAITING))
+    return next(queue_changes(job_report(fleet().chain(WAITING)), moved, WAITING))
 
 
 def _unqueued(made: Json) -> Finding:
@@ -292,7 +292,7 @@ def _of_event(finding: ToldFinding) -> Finding:
 def _of_queue(objects: ManagerObjects, **spec: Any) -> Finding:
     (queue,) = objects.cluster_queues
     made = attrs.evolve(objects, cluster_queues=({**queue, "spec": {**queue["spec"], **spec}},))
-    return next(queue_findings(made.way(MADE), delegated=True))
+    return next(queue_findings(made.chain(MADE), delegated=True))
 
 
 def sections() -> Mapping[str, list[Row]]:

@@ -94,7 +94,7 @@ def test_one_that_was_sent_back_for_it_says_so_while_it_is_queued() -> None:
     made = waiting_for(saying(workload(TRAIN, quota=False), "Reset to Pending after eviction"), HELD, tried=1)
     (entry,) = made["status"]["admissionChecks"]
     entry |= {"name": CHECK, "retryCount": 2, "message": "Kueue's own words"}
-    report = job_report(fleet(made).way(made))
+    report = job_report(fleet(made).chain(made))
     assert (report.state, report.reason) == (
         JobState.QUEUED,
         'sent back: worker cluster "worker1" still has Job "train" (UID uid-left) of an earlier attempt',

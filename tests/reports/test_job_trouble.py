@@ -273,7 +273,7 @@ KINDS: Final = {
 def test_healthy_runs_say_nothing_of_trouble(kind: str, status: Json) -> None:
     if kind in KINDS:
         of = of_kind(KINDS[kind], **status)
-        assert own_trouble(of, job_report(fleet(RUNNING).way(RUNNING)), None, NOW) is None
+        assert own_trouble(of, job_report(fleet(RUNNING).chain(RUNNING)), None, NOW) is None
 
 
 @pytest.mark.parametrize("kind", sorted({path.parent.name for path in OPERATORS.glob("*/finishes.json")} & set(KINDS)))

@@ -63,7 +63,7 @@ ADMITTED = 'The workload was admitted on "worker1"'
     ],
 )
 def test_the_state_of_a_job(made: Json, state: JobState) -> None:
-    report = job_report(fleet(made).way(made))
+    report = job_report(fleet(made).chain(made))
     assert report.state is state
     assert report.job == "job/train"
     assert (report.queue, report.cluster_queue) == ("user-queue", "cluster-queue")
@@ -72,24 +72,24 @@ def test_the_state_of_a_job(made: Json, state: JobState) -> None:
 def test_a_pod_that_a_worker_has_runs_though_its_check_stays_pending() -> None:
     made = workload(TRAIN, cluster="worker1")
     made["metadata"]["ownerReferences"][0] |= {"apiVersion": "v1", "kind": "Pod"}
-    assert job_report(fleet(made).way(made)).state is JobState.RUNNING
+    assert job_report(fleet(made).chain(made)).state is JobState.RUNNING
 
 
 def test_the_reason_of_a_job_that_runs_is_empty_unless_there_is_one() -> None:
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
-    assert job_report(fleet().way(saying(made, ADMITTED))).reason == ""
+    assert job_report(fleet().chain(saying(made, ADMITTED))).reason == ""
     reason = "new jobs like it are not dispatched: add it"
-    assert job_report(fleet().way(saying(made, f"{ADMITTED} — {reason}"))).reason == reason
+    assert job_report(fleet().chain(saying(made, f"{ADMITTED} — {reason}"))).reason == reason
 
 
 def test_the_reason_of_a_lost_job_is_its_workers() -> None:
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     lost = worker("worker1", "cannot connect", reason="ClientConnectionFailed")
-    assert job_report(fleet(made, workers=(lost,)).way(made)).reason == "cannot connect"
+    assert job_report(fleet(made, workers=(lost,)).chain(made)).reason == "cannot connect"
 
 
 def reports(*jobs: Json) -> tuple[JobReport, ...]:
-    return job_reports(fleet(*jobs).ways, JobFilter(), user_label="team")
+    return job_reports(fleet(*jobs).chains, JobFilter(), user_label="team")
 
 
 def test_the_user_is_found_on_the_workload_or_its_pods() -> None:
@@ -117,14 +117,14 @@ def test_the_user_is_found_on_the_workload_or_its_pods() -> None:
 def test_filters(chosen: dict[str, Any], names: list[str]) -> None:
     runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
     asked = workload(stored(job("b")), nominated=BOTH)
-    assert [report.job for report in job_reports(fleet(runs, asked).ways, JobFilter(**chosen))] == names
+    assert [report.job for report in job_reports(fleet(runs, asked).chains, JobFilter(**chosen))] == names
 
 
 def test_workloads_of_other_queues_are_left_out() -> None:
     made = workload(TRAIN, checks={})
     objects = fleet(made)
     free = {**objects.cluster_queues[0], "spec": {}}
-    assert job_reports(attrs.evolve(objects, cluster_queues=(free,)).ways, JobFilter()) == ()
+    assert job_reports(attrs.evolve(objects, cluster_queues=(free,)).chains, JobFilter()) == ()
 
 
 def test_workers() -> None:
@@ -313,12 +313,12 @@ def test_a_copy_on_the_manager_itself_is_nobodys_job() -> None:
     names = {NAMESPACES_ANNOTATION: '{"default": "local-default"}'}
     itself = worker("worker1", facts=ConnectionFacts(is_manager=True), annotations=names)
     objects = fleet(workload(TRAIN), copy, workers=(itself, worker("worker2")))
-    assert [report.namespace for report in job_reports(objects.ways, JobFilter())] == ["default"]
+    assert [report.namespace for report in job_reports(objects.chains, JobFilter())] == ["default"]
     elsewhere = fleet(copy, workers=(worker("worker1", annotations=names), worker("worker2")))
-    assert [report.namespace for report in job_reports(elsewhere.ways, JobFilter())] == ["local-default"]
+    assert [report.namespace for report in job_reports(elsewhere.chains, JobFilter())] == ["local-default"]
     unchecked = attrs.evolve(objects, cluster_queues=tuple(map(without_checks, objects.cluster_queues)))
     copy = {**copy, "status": {**copy["status"], "admissionChecks": []}}
-    assert 'the copy of Workload "default/' in job_report(unchecked.way(copy)).reason
+    assert 'the copy of Workload "default/' in job_report(unchecked.chain(copy)).reason
 
 
 def without_checks(queue: Json) -> Json:

@@ -132,7 +132,7 @@ def test_when_four_of_five_started_that_had_waited_as_long() -> None:
 def test_as_text() -> None:
     held = waits("train", minutes=10)
     known = Waiting(2, Interval(13 * 60, 28 * 60))
-    line = known.on(job_report(fleet(held).way(held)), NOW - 10 * MINUTE)
+    line = known.on(job_report(fleet(held).chain(held)), NOW - 10 * MINUTE)
     header, row = jobs_table([line], NOW, None, wide=True, everywhere=False, users=False)
     assert dict(zip(header.split(), row.split(), strict=False)).items() >= {"PLACE": "2", "START": "3m-18m"}.items()
 

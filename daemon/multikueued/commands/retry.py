@@ -90,7 +90,7 @@ def _is_rejected(workload: Json, manager_job: ManagerJob) -> bool:
     Raises:
         CommandError: nothing refuses it.
     """
-    state = state_of(manager_job.objects.way(workload))
+    state = state_of(manager_job.objects.chain(workload))
     rejected = state is JobState.INACTIVE and was_rejected(workload)
     if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
         raise CommandError(f"{manager_job.name} is {state}: there is no worker to be asked again", FINDING)

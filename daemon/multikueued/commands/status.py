@@ -63,7 +63,7 @@ async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: 
     """Read the manager and report."""
     objects = await read_objects(client, "", daemon_namespace)
     report = status_report(objects, now, daemon_namespace)
-    words = await own_words(client, job_reports(objects.ways, JobFilter()), now)
+    words = await own_words(client, job_reports(objects.chains, JobFilter()), now)
     findings = with_waiting(report.findings, objects, now, daemon_namespace)
     return attrs.evolve(report, findings=(*findings, *in_sum(words.troubles)), not_checked=words.not_checked)
 

@@ -15,7 +15,7 @@ from multikueue.core.model.names import GVK, Json, ObjectKey
 from multikueued.reports.chain import check_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import WAITING_STATES, state_of
-from multikueued.reports.objects import ManagerObjects, Way
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.published import Published
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
@@ -166,9 +166,9 @@ class Facts:
         return worker_reports(self.objects, ())
 
     @cached_property
-    def waiting(self) -> tuple[Way, ...]:
+    def waiting(self) -> tuple[Chain, ...]:
         """The Workloads of jobs that wait."""
-        return tuple(way for way in self.objects.ways if state_of(way) in WAITING_STATES)
+        return tuple(chain for chain in self.objects.chains if state_of(chain) in WAITING_STATES)
 
     @cached_property
     def of_checks(self) -> tuple[Finding, ...]:

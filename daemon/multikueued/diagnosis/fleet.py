@@ -49,7 +49,7 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
         now: the wall clock.
         daemon_namespace: where the daemon has its Lease and Secrets.
     """
-    jobs = [*map(job_report, objects.ways)]
+    jobs = [*map(job_report, objects.chains)]
     totals = dict(sorted(Counter(str(job.state) for job in jobs).items()))
     workers, queues = worker_reports(objects, jobs), queue_reports(objects, jobs)
     findings = [*fleet_findings(objects, now, daemon_namespace), *without_queue(objects)]
@@ -60,6 +60,6 @@ def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str)
 
 def without_queue(objects: ManagerObjects) -> Iterator[Finding]:
     """The queues that jobs name and that do not exist, each once: who submitted those has to act, and no operator."""
-    by_queue = {way.queue: way for way in map(objects.way, objects.workloads) if way.has_no_queue}
-    for _, way in sorted(by_queue.items())[:MOST]:
-        yield from (finding.mild() for finding in queue_findings(way))
+    by_queue = {chain.queue: chain for chain in objects.every_chain if chain.has_no_queue}
+    for _, chain in sorted(by_queue.items())[:MOST]:
+        yield from (finding.mild() for finding in queue_findings(chain))

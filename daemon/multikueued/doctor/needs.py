@@ -24,9 +24,9 @@ _KINDS: Final = (SECRET.gvk.kind, CONFIG_MAP.gvk.kind)
 def needs_of(objects: ManagerObjects) -> dict[str, tuple[Need, ...]]:
     """By worker, the Secrets and ConfigMaps that jobs there cannot do without: each once."""
     by_worker: dict[str, dict[tuple[str, ObjectKey], Need]] = defaultdict(dict)
-    for way in objects.ways:
-        workload, worker = way.workload, workloads.cluster_name(way.workload)
-        if worker is None or state_of(way) not in (JobState.STARTING, JobState.RUNNING):
+    for chain in objects.chains:
+        workload, worker = chain.workload, workloads.cluster_name(chain.workload)
+        if worker is None or state_of(chain) not in (JobState.STARTING, JobState.RUNNING):
             continue
         for dependency in _looked_for(dependencies_of(workload)):
             key = ObjectKey(namespace_on(workload, worker), dependency.name)

@@ -32,7 +32,7 @@ def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str, namesp
         daemon_namespace: for remedies.
         namespace: the only one whose jobs are told of; empty: all are.
     """
-    states = ((way.workload, state_of(way)) for way in objects.ways if namespace in ("", way.queue.namespace))
+    states = ((chain.workload, state_of(chain)) for chain in objects.chains if namespace in ("", chain.queue.namespace))
     held_up = [(workload, state) for workload, state in states if state in HELD_UP]
     held_up.sort(key=lambda pair: (pair[1] in SETTLED, str(dig(pair[0], "metadata", "creationTimestamp") or "")))
     known: dict[ObjectKey, str] = {}

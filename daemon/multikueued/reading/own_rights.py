@@ -52,14 +52,14 @@ class OwnRights:
         if WORKLOAD in objects.unread:
             jobs = await jobs_of_all_kinds(self.client, namespace, wanted.selector)
             return JobList(jobs_alone(jobs, wanted.chosen, wanted.user_label), not_checked(objects))
-        ways = objects.ways
+        chains = objects.chains
         if wanted.selector:
             taken = await workloads_of_labelled_jobs(self.client, objects.dispatched, wanted.selector, namespace)
-            ways = tuple(map(objects.way, taken))
-        reports = job_reports(ways, wanted.chosen, user_label=wanted.user_label)
+            chains = tuple(map(objects.chain, taken))
+        reports = job_reports(chains, wanted.chosen, user_label=wanted.user_label)
         if wanted.now is not None:
             seen, whose = objects, namespace
-            if namespace and any(map(is_held, objects.ways)):
+            if namespace and any(map(is_held, objects.chains)):
                 seen, whose = await with_other_jobs(self.client, objects, namespace)
             reports = with_causes(reports, causes(seen, wanted.now, wanted.daemon_namespace, namespace))
             if wanted.places:
@@ -128,8 +128,8 @@ async def explained(client: ClusterClient, seen: Seen, namespace: str) -> Explan
         seen: the job.
         namespace: whose Workloads are among the objects; empty: all.
     """
-    state = state_of(seen.way)
-    if namespace and (state is JobState.QUEUED or is_held(seen.way)):  # others have what it waits for
+    state = state_of(seen.chain)
+    if namespace and (state is JobState.QUEUED or is_held(seen.chain)):  # others have what it waits for
         objects, namespace = await with_other_jobs(client, seen.objects, namespace)
         seen = attrs.evolve(seen, objects=objects)
     waits = await read_waiting(client, (seen.workload,), seen.objects, namespace, seen.now)

@@ -176,7 +176,7 @@ def unplaced(job: ManagerJob) -> UnplacedJob:
 def _state(job: ManagerJob) -> JobState | None:
     """By its Workload, else by the job itself; None: neither is there."""
     if job.workload is not None:
-        return state_of(job.objects.way(job.workload))
+        return state_of(job.objects.chain(job.workload))
     return job_alone(job.object).state if job.object is not None else None
 
 
@@ -188,7 +188,7 @@ def why_nowhere(job: ManagerJob) -> str:
         return gone if state in _ENDED else f"it has no Workload ({explain} says why)"
     if state in _ENDED:
         return f"it has ended ({state}). {RETENTION}"
-    reason = reason_of(job.objects.way(job.workload), state)
+    reason = reason_of(job.objects.chain(job.workload), state)
     return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({explain} says more)"
 
 

@@ -245,7 +245,7 @@ class ManagerView:
         known, workload = self.jobs.get(job), self.workload_of(job)
         if self.unread and workload is not None:  # the Workload alone names checks and workers then
             context = attrs.evolve(context, workloads=(workload,))
-        if workload is None or not context.way(workload).is_dispatched:
+        if workload is None or not context.chain(workload).is_dispatched:
             if known is not None:
                 del self.jobs[job]
                 self._note("DELETED", at(known, self._latest))

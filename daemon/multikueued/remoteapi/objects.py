@@ -62,11 +62,11 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
         version: the manager's resourceVersion of the event that changed it.
         now: the wall clock; no time that passes is in the object.
     """
-    way = objects.way(workload)
-    job = job_report(way)
+    chain = objects.chain(workload)
+    job = job_report(chain)
     # Of these alone a change makes the job anew.
     about = {job.worker, *job.offered_to}
-    answers = [answer for answer in ask_workers(way, job, (), now) if answer.worker in about]
+    answers = [answer for answer in ask_workers(chain, job, (), now) if answer.worker in about]
     metadata = {"name": api_name(workload), "namespace": job.namespace, "uid": uid(workload)}
     if job.created is not None:
         metadata["creationTimestamp"] = timestamp(job.created)
@@ -81,7 +81,7 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
             "workload": job.workload,
             "since": job.since,
             "reason": job.reason,
-            "next": next_steps(way, job, answers),
+            "next": next_steps(chain, job, answers),
             "placements": [
                 {
                     "cluster": placement.worker,

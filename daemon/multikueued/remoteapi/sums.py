@@ -22,7 +22,7 @@ from multikueued.remoteapi.objects import api_name, for_tenants, with_jobs_taken
 from multikueued.remoteapi.overview import overview
 from multikueued.remoteapi.shares import shares_of, use_of_fleet
 from multikueued.reports.jobs import JobState, job_report
-from multikueued.reports.objects import ManagerObjects, Way
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
@@ -87,18 +87,18 @@ async def places_in(view: ManagerView, client: ClusterClient, namespace: str, qu
         queue: a ClusterQueue or LocalQueue.
     """
     objects = view.objects
-    chosen = [way.workload for way in objects.ways if _waits(way, namespace, queue)][:PLACES]
+    chosen = [chain.workload for chain in objects.chains if _waits(chain, namespace, queue)][:PLACES]
     known = await read_waiting(client, chosen, objects, view.namespace, view.now())
     return sorted(_placed(chosen, known), key=lambda line: (line["place"], line["namespace"], line["name"]))
 
 
-def _waits(way: Way, namespace: str, queue: str) -> bool:
+def _waits(chain: Chain, namespace: str, queue: str) -> bool:
     return (
-        not workloads.is_finished(way.workload)
-        and not is_terminating(way.workload)
-        and not workloads.cluster_name(way.workload)
-        and namespace in ("", way.queue.namespace)
-        and queue in (way.queue.name, way.cluster_queue_name)
+        not workloads.is_finished(chain.workload)
+        and not is_terminating(chain.workload)
+        and not workloads.cluster_name(chain.workload)
+        and namespace in ("", chain.queue.namespace)
+        and queue in (chain.queue.name, chain.cluster_queue_name)
     )
 
 
@@ -107,7 +107,7 @@ def _placed(chosen: Iterable[Json], known: dict[ObjectKey, Waiting]) -> Iterator
         key = ObjectKey.of(workload)
         waits = known.get(key, Waiting())
         reserved = workloads.reserved_at(workload)
-        line = waits.on(job_report(ManagerObjects().way(workload)), reserved)
+        line = waits.on(job_report(ManagerObjects().chain(workload)), reserved)
         if line.place is not None:
             yield {
                 "namespace": key.namespace,

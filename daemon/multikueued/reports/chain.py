@@ -26,7 +26,7 @@ from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueue.core.model.workloads import CheckState
 from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.objects import ManagerObjects, Way, similar
+from multikueued.reports.objects import Chain, ManagerObjects, similar
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_queues import leads_to
 
@@ -109,40 +109,40 @@ def _of_config(check: str, config: Json, said: str, objects: ManagerObjects) -> 
         yield missing_worker.mild(len(missing) < len(listed))
 
 
-def queue_findings(way: Way, *, delegated: bool = False) -> Iterator[Finding]:
+def queue_findings(chain: Chain, *, delegated: bool = False) -> Iterator[Finding]:
     """What is wrong with the queues of a Workload on the manager.
 
     Args:
-        way: of any Workload with a queue.
+        chain: of any Workload with a queue.
         delegated: whether the job says that MultiKueue runs it.
     """
-    local, queue, unread = way.local_queue, way.cluster_queue, way.objects.unread
-    words = message(way.workload, "QuotaReserved")
+    local, queue, unread = chain.local_queue, chain.cluster_queue, chain.objects.unread
+    words = message(chain.workload, "QuotaReserved")
     if local is None and LOCAL_QUEUE in unread:
         return
     if local is None:
-        yield finding("local-queue-missing", f"LocalQueue {way.queue}", words, guess=way.queue_meant)
+        yield finding("local-queue-missing", f"LocalQueue {chain.queue}", words, guess=chain.queue_meant)
         return
-    stopped = list(_stopped(LOCAL_QUEUE, local, way.workload))
+    stopped = list(_stopped(LOCAL_QUEUE, local, chain.workload))
     yield from stopped
     if queue is None and CLUSTER_QUEUE in unread:
-        yield from () if stopped else _of_unread_queue(way, local, delegated)
+        yield from () if stopped else _of_unread_queue(chain, local, delegated)
         return
     if queue is None:
-        yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, way.objects))
+        yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, chain.objects))
         return
     if ADMISSION_CHECK not in unread:
-        stopped = list(_stopped(CLUSTER_QUEUE, queue, way.workload))
-        yield from stopped or _of_cluster_queue(queue, way.objects, delegated)
+        stopped = list(_stopped(CLUSTER_QUEUE, queue, chain.workload))
+        yield from stopped or _of_cluster_queue(queue, chain.objects, delegated)
 
 
-def _of_unread_queue(way: Way, local: Json, delegated: bool) -> Iterator[Finding]:
+def _of_unread_queue(chain: Chain, local: Json, delegated: bool) -> Iterator[Finding]:
     """What is wrong with a ClusterQueue that may not be read, by what its LocalQueue and the Workload say."""
     where, problem = f"LocalQueue {name_of(local)}", queue_problem(local)
-    if way.is_admitted_unchecked:
+    if chain.is_admitted_unchecked:
         yield finding("queue-without-check@delegated" if delegated else "queue-without-check", where)
-    elif problem and not workloads.has_quota(way.workload):
-        yield finding("queue-inactive", where, message(way.workload, "QuotaReserved") or problem)
+    elif problem and not workloads.has_quota(chain.workload):
+        yield finding("queue-inactive", where, message(chain.workload, "QuotaReserved") or problem)
 
 
 def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Finding]:
@@ -250,27 +250,27 @@ class ChainLink:
     """What it says; of a check without what workers say, which stands in their answers."""
 
 
-def links_of(way: Way, job: Json | None, report: JobReport, answering: Collection[str]) -> Iterator[ChainLink]:
+def links_of(chain: Chain, job: Json | None, report: JobReport, answering: Collection[str]) -> Iterator[ChainLink]:
     """What each object says, in order, up to the first that is missing; `answering` are the workers with answers."""
-    objects = way.objects
+    objects = chain.objects
     yield ChainLink("Job", report.job, str(report.state), report.state is not JobState.REJECTED, managed_by(job))
-    yield _queue(LOCAL_QUEUE, str(way.queue), way.local_queue, objects)
-    if way.local_queue is None and not way.cluster_queue_name and LOCAL_QUEUE not in objects.unread:
+    yield _queue(LOCAL_QUEUE, str(chain.queue), chain.local_queue, objects)
+    if chain.local_queue is None and not chain.cluster_queue_name and LOCAL_QUEUE not in objects.unread:
         return
-    yield _queue(CLUSTER_QUEUE, way.cluster_queue_name, way.cluster_queue, objects)
-    yield _workload(way.workload, report)
-    if not way.checks:
+    yield _queue(CLUSTER_QUEUE, chain.cluster_queue_name, chain.cluster_queue, objects)
+    yield _workload(chain.workload, report)
+    if not chain.checks:
         return
-    name, words = way.checks[0], way.says.without(answering).render()
-    ok, state = way.check_state not in (CheckState.REJECTED, CheckState.RETRY), str(way.check_state)
-    yield ChainLink("AdmissionCheck", name, state if way.entry else "not on it yet", ok, words)
+    name, words = chain.checks[0], chain.says.without(answering).render()
+    ok, state = chain.check_state not in (CheckState.REJECTED, CheckState.RETRY), str(chain.check_state)
+    yield ChainLink("AdmissionCheck", name, state if chain.entry else "not on it yet", ok, words)
     config = objects.config_of(name)
     if config is None and MULTIKUEUE_CONFIG in objects.unread:
         return
     if config is None:
         yield ChainLink("MultiKueueConfig", "", "Missing", False, message(objects.our_checks[name], "Active"))
         return
-    listed = way.workers
+    listed = chain.workers
     read = MULTIKUEUE_CLUSTER not in objects.unread
     missing = [worker for worker in listed if read and worker not in objects.clusters_by_name]
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"

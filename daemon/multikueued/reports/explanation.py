@@ -27,7 +27,7 @@ from multikueued.reports.jobs import (
     job_report,
     placements,
 )
-from multikueued.reports.objects import ManagerObjects, Way
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, read_by
 from multikueued.reports.remedies.check_remedies import (
@@ -95,12 +95,12 @@ class Seen:
 
     fleet: tuple[Finding, ...] = ()
     """What is wrong with the fleet: what concerns the job on the workers that have it, or may get it, is told."""
-    way: Way = attrs.field(init=False)
+    chain: Chain = attrs.field(init=False)
     """What the Workload leads to."""
 
-    @way.default
-    def _looked_up(self) -> Way:
-        return self.objects.way(self.workload)
+    @chain.default
+    def _looked_up(self) -> Chain:
+        return self.objects.chain(self.workload)
 
     def findings_of(self, other: Json) -> tuple[Finding, ...]:
         """What is wrong with another Workload."""
@@ -149,20 +149,20 @@ class Unqueued:
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
-    way, job = seen.way, job_report(seen.way)
+    chain, job = seen.chain, job_report(seen.chain)
     if seen.waiting is not None:
         job = seen.waiting.on(job, reserved_at(seen.workload))
-    answers = ask_workers(way, job, seen.events, seen.now)
+    answers = ask_workers(chain, job, seen.events, seen.now)
     if job.state in (JobState.WAITING, JobState.OFFERED):
-        answers = with_reasons(answers, way, seen.job, seen.now)
+        answers = with_reasons(answers, chain, seen.job, seen.now)
     findings = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
     explanation = Explanation(
         job=job,
         audience=seen.audience,
         summary="",
-        chain=tuple(links_of(way, seen.job, job, [answer.worker for answer in answers])),
+        chain=tuple(links_of(chain, seen.job, job, [answer.worker for answer in answers])),
         workers=answers,
-        next=next_steps(way, job, answers, stuck=any(finding.blocking for finding in findings)),
+        next=next_steps(chain, job, answers, stuck=any(finding.blocking for finding in findings)),
         findings=(),
         placements=placements(seen.workload, starting=job.state is JobState.STARTING),
         not_checked=seen.not_checked,
@@ -192,19 +192,19 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
-        yield from queue_findings(seen.way, delegated=delegated)
+        yield from queue_findings(seen.chain, delegated=delegated)
         yield from _about_job(seen, job)
     if job.state in WAITING_STATES:
-        yield from earlier_run_findings(seen.way, seen.now)
+        yield from earlier_run_findings(seen.chain, seen.now)
     if job.state is JobState.LOCAL:
         return
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
         yield removal
     going = job.state in _WITHOUT_TROUBLE
-    if seen.way.checks:
-        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *seen.way.checks))
+    if seen.chain.checks:
+        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *seen.chain.checks))
     elif job.state in RUNNING_STATES:  # its check was taken away under it
-        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.way))
+        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.chain))
     yield from narrowed_out(job, answers)
     if job.state is JobState.WAITING:
         yield from starving(seen.objects, seen.now, seen.workload)
@@ -218,7 +218,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
 
 def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
     """Whether something that is wrong on a worker is the job's queue there, or its namespace."""
-    here = seen.way.queue
+    here = seen.chain.queue
     there = seen.objects.names_on(worker).local_queue(here)
     queues = seen.objects.queues_seen(worker)
     target = queues[0].local.get(there, "") if queues is not None else ""
@@ -264,11 +264,11 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         if (quota_finding := found_by(MANAGER_RULES, where, words, context)) is not None:
             yield quota_finding
             if not quota_finding.blocking and seen.others_named is not None:
-                yield from held_quota(seen.way, seen.findings_of, named=seen.others_named)
+                yield from held_quota(seen.chain, seen.findings_of, named=seen.others_named)
         return
     if job.state not in (JobState.INACTIVE, JobState.REJECTED):
         # Behind the head stand the workers' words.
-        yield from waiting_findings(seen.way, where, seen.way.says.head)
+        yield from waiting_findings(seen.chain, where, seen.chain.says.head)
         return
     over = list(time_is_over(seen.workload, where, job.reason, context))
     yield from over
@@ -280,7 +280,7 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    here = seen.way.queue
+    here = seen.chain.queue
 
     def named(answer: WorkerAnswer) -> dict[str, str]:
         return {
@@ -394,7 +394,7 @@ def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding
         return finding("no-queue", type_name, namespace=namespace, queues=named)
     if queue not in here:
         submitted = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
-        return next(queue_findings(objects.way(submitted)))
+        return next(queue_findings(objects.chain(submitted)))
     priority = str(labels_of(job).get(PRIORITY_CLASS_LABEL) or "")
     row = "no-workload@priority" if priority else "no-workload"
     return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

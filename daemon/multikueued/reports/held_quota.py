@@ -10,7 +10,7 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import namespace_of
 from multikueue.core.model.workloads import reserved_at
 from multikueued.reports.jobs import JobState, state_of
-from multikueued.reports.objects import Way
+from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.typenames import title, type_name
 
@@ -31,21 +31,21 @@ _NEVER: Final = frozenset(
 """What no time changes."""
 
 
-def held_quota(way: Way, findings_of: Callable[[Json], Iterable[Finding]], *, named: bool) -> Iterator[Finding]:
+def held_quota(chain: Chain, findings_of: Callable[[Json], Iterable[Finding]], *, named: bool) -> Iterator[Finding]:
     """The first job that holds quota of the same ClusterQueue and fits no worker.
 
     Args:
-        way: of a Workload without quota.
+        chain: of a Workload without quota.
         findings_of: what is wrong with another Workload.
         named: whether the other job may be named: who reads this may see what it was made of.
     """
-    queue = way.cluster_queue_name
+    queue = chain.cluster_queue_name
     holding = [
         other.workload
-        for other in way.objects.ways
+        for other in chain.objects.chains
         if workloads.cluster_queue(other.workload) == queue
         and state_of(other) in _HOLDING
-        and ObjectKey.of(other.workload) != ObjectKey.of(way.workload)
+        and ObjectKey.of(other.workload) != ObjectKey.of(chain.workload)
     ]
     holding.sort(key=lambda other: str(reserved_at(other)))
     for other in holding[:MOST]:

@@ -20,7 +20,7 @@ from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.objects import Way
+from multikueued.reports.objects import Chain
 from multikueued.reports.typenames import type_name
 
 
@@ -102,82 +102,82 @@ class JobReport:
     start_latest: datetime | None = None
 
 
-def job_report(way: Way, user_label: str = "") -> JobReport:
+def job_report(chain: Chain, user_label: str = "") -> JobReport:
     """Report one Workload."""
-    workload, state, key = way.workload, state_of(way), ObjectKey.of(way.workload)
+    workload, state, key = chain.workload, state_of(chain), ObjectKey.of(chain.workload)
     created = created_at(workload)
     decided = changed_at(workload, _DECIDING[state]) if state in _DECIDING else None
-    checked = parse_timestamp(way.entry.get("lastTransitionTime")) if state not in _DECIDING else None
+    checked = parse_timestamp(chain.entry.get("lastTransitionTime")) if state not in _DECIDING else None
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,
         state=state,
         worker=workloads.cluster_name(workload) or "",
-        offered_to=asked_of(way),
-        queue=way.queue.name,
-        cluster_queue=way.cluster_queue_name,
+        offered_to=asked_of(chain),
+        queue=chain.queue.name,
+        cluster_queue=chain.cluster_queue_name,
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, "") if user_label else "",
         created=created,
         since=decided or checked or created,
-        reason=reason_of(way, state),
+        reason=reason_of(chain, state),
     )
 
 
-def asked_of(way: Way) -> tuple[str, ...]:
+def asked_of(chain: Chain) -> tuple[str, ...]:
     """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
-    known = way.objects.clusters_by_name
-    return tuple(name for name in workloads.nominated(way.workload) if not hold_of(known.get(name, {})))
+    known = chain.objects.clusters_by_name
+    return tuple(name for name in workloads.nominated(chain.workload) if not hold_of(known.get(name, {})))
 
 
-def state_of(way: Way) -> JobState:
+def state_of(chain: Chain) -> JobState:
     """The state of the job behind a Workload."""
-    workload = way.workload
+    workload = chain.workload
     if workloads.is_finished(workload):
         return JobState.FAILED if workloads.finish_reason(workload) == "Failed" else JobState.FINISHED
     if is_terminating(workload):
         return JobState.STOPPING
-    has_queue = way.cluster_queue is not None or CLUSTER_QUEUE in way.objects.unread
-    if not way.entry and has_queue and not way.may_be_checked:
+    has_queue = chain.cluster_queue is not None or CLUSTER_QUEUE in chain.objects.unread
+    if not chain.entry and has_queue and not chain.may_be_checked:
         return JobState.LOCAL
-    if way.check_state is CheckState.REJECTED:
+    if chain.check_state is CheckState.REJECTED:
         return JobState.REJECTED
     has_quota = workloads.has_quota(workload)
     if not workloads.is_active(workload):
         return JobState.STOPPING if has_quota else JobState.INACTIVE
     if has_quota and workloads.is_evicted(workload):
         return JobState.STOPPING
-    if way.check_state is CheckState.RETRY:
+    if chain.check_state is CheckState.RETRY:
         return JobState.RETRYING
-    return _with_quota(way) if has_quota else JobState.QUEUED
+    return _with_quota(chain) if has_quota else JobState.QUEUED
 
 
-def _with_quota(way: Way) -> JobState:
-    worker = workloads.cluster_name(way.workload)
+def _with_quota(chain: Chain) -> JobState:
+    worker = workloads.cluster_name(chain.workload)
     if worker is None:
-        return JobState.OFFERED if asked_of(way) else JobState.WAITING
-    if not is_true(way.objects.clusters_by_name.get(worker, {}), "Active"):
+        return JobState.OFFERED if asked_of(chain) else JobState.WAITING
+    if not is_true(chain.objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
-    owner = workloads.owner(way.workload)
-    has_it = way.check_state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
-    return JobState.RUNNING if has_it or not way.entry else JobState.STARTING
+    owner = workloads.owner(chain.workload)
+    has_it = chain.check_state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
+    return JobState.RUNNING if has_it or not chain.entry else JobState.STARTING
 
 
-def reason_of(way: Way, state: JobState) -> str:
+def reason_of(chain: Chain, state: JobState) -> str:
     """Why a job is in its state, in the words of whoever decided that."""
-    workload = way.workload
+    workload = chain.workload
     match state:
         case JobState.QUEUED:
-            why = _sent_back_for(way) or message(workload, "QuotaReserved") or message(workload, "Evicted")
-            if not way.has_no_queue:
+            why = _sent_back_for(chain) or message(workload, "QuotaReserved") or message(workload, "Evicted")
+            if not chain.has_no_queue:
                 return why
-            missing = f'LocalQueue "{way.queue.name}" does not exist in namespace "{way.queue.namespace}"'
-            return (why or missing) + way.queue_meant
+            missing = f'LocalQueue "{chain.queue.name}" does not exist in namespace "{chain.queue.namespace}"'
+            return (why or missing) + chain.queue_meant
         case JobState.LOST:
-            cluster = way.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
+            cluster = chain.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
         case JobState.RUNNING | JobState.STARTING:
-            return "; ".join(way.says.parts)
+            return "; ".join(chain.says.parts)
         case JobState.FINISHED | JobState.FAILED:
             return message(workload, "Finished")
         case JobState.INACTIVE:
@@ -185,15 +185,15 @@ def reason_of(way: Way, state: JobState) -> str:
         case JobState.STOPPING:
             return "it is being deleted" if is_terminating(workload) else message(workload, "Evicted")
         case JobState.LOCAL:
-            if way.is_own_copy:
+            if chain.is_own_copy:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
-    return way.message
+    return chain.message
 
 
-def _sent_back_for(way: Way) -> str:
+def _sent_back_for(chain: Chain) -> str:
     """That it was sent back because an earlier run of it does not end; empty: it was not."""
-    runs = earlier_runs_in(way.workload, way.check)
+    runs = earlier_runs_in(chain.workload, chain.check)
     return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
@@ -267,15 +267,15 @@ class JobFilter:
         )
 
 
-def job_reports(ways: Iterable[Way], chosen: JobFilter, *, user_label: str = "") -> tuple[JobReport, ...]:
+def job_reports(chains: Iterable[Chain], chosen: JobFilter, *, user_label: str = "") -> tuple[JobReport, ...]:
     """The jobs that MultiKueue looks after, by namespace and age.
 
     Args:
-        ways: of their Workloads.
+        chains: of their Workloads.
         chosen: which of them.
         user_label: the label that names a job's user.
     """
-    reports = (job_report(way, user_label) for way in ways)
+    reports = (job_report(chain, user_label) for chain in chains)
     return in_place(report for report in reports if chosen.takes(report))
 
 

@@ -134,14 +134,19 @@ class ManagerObjects:
         return leading
 
     @cached_property
-    def ways(self) -> tuple[Way, ...]:
-        """The Workloads that MultiKueue looks after, or will once they have quota, and what each leads to."""
-        return tuple(way for way in map(self.way, self.workloads) if way.is_dispatched)
+    def every_chain(self) -> tuple[Chain, ...]:
+        """All Workloads, and what each leads to."""
+        return tuple(map(self.chain, self.workloads))
+
+    @cached_property
+    def chains(self) -> tuple[Chain, ...]:
+        """Those that MultiKueue looks after, or will once they have quota."""
+        return tuple(chain for chain in self.every_chain if chain.is_dispatched)
 
     @cached_property
     def dispatched(self) -> tuple[Json, ...]:
         """The same Workloads alone."""
-        return tuple(way.workload for way in self.ways)
+        return tuple(chain.workload for chain in self.chains)
 
     @cached_property
     def jobs_by_worker(self) -> dict[str, list[Json]]:
@@ -153,7 +158,7 @@ class ManagerObjects:
                 by_worker.setdefault(worker, []).append(workload)
         return by_worker
 
-    def way(self, workload: Json) -> Way:
+    def chain(self, workload: Json) -> Chain:
         """What a Workload leads to, looked up once."""
         queue = local_queue_of(workload)
         local = self.local_queues_by_key.get(queue)
@@ -162,7 +167,7 @@ class ManagerObjects:
         entries = [entry for entry in workloads.checks(workload) if entry.get("name") in self.our_checks]
         named = (*(str(entry["name"]) for entry in entries), *self.checks_of_queue(cluster_queue or {}))
         entry = entries[0] if entries else {}
-        return Way(
+        return Chain(
             workload=workload,
             objects=self,
             queue=queue,
@@ -193,7 +198,7 @@ class ManagerObjects:
 
 
 @attrs.frozen(eq=False)
-class Way:
+class Chain:
     """A Workload and what it leads to on the manager: its queues, and the checks that they bring."""
 
     workload: Json

@@ -21,7 +21,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of, uid
 from multikueued.reports.jobs import JobReport, job_report
-from multikueued.reports.objects import ManagerObjects, Way
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 
 
@@ -56,12 +56,12 @@ class _HeldJob:
     """That it may go to, whatever room they have."""
 
 
-def is_held(way: Way) -> bool:
+def is_held(chain: Chain) -> bool:
     """Whether a Workload has quota, and the scored dispatcher offers it to nobody."""
-    workload = way.workload
+    workload = chain.workload
     if not workloads.is_live(workload) or workloads.cluster_name(workload) or workloads.nominated(workload):
         return False
-    return State.parse(way.says.head) is not None
+    return State.parse(chain.says.head) is not None
 
 
 def waiting(
@@ -108,24 +108,24 @@ def _places(objects: ManagerObjects) -> dict[ObjectKey, int]:
 
 
 def _held_jobs(objects: ManagerObjects) -> Iterator[_HeldJob]:
-    for workload in objects.workloads:
-        reserved = workloads.reserved_at(workload)
-        if reserved is None or not is_held(way := objects.way(workload)):
+    for chain in objects.every_chain:
+        workload, reserved = chain.workload, workloads.reserved_at(chain.workload)
+        if reserved is None or not is_held(chain):
             continue
         key, name = ObjectKey.of(workload), uid(workload)
         rank = Rank(
             -int(dig(workload, "spec", "priority") or 0), kueue_objects.queued_at(workload) or reserved, name, key
         )
-        yield _HeldJob(key, workloads.cluster_queue(workload), rank, reserved, _workers(way))
+        yield _HeldJob(key, workloads.cluster_queue(workload), rank, reserved, _workers(chain))
 
 
-def _workers(way: Way) -> frozenset[str]:
+def _workers(chain: Chain) -> frozenset[str]:
     """Of its config those that its annotations take. What stands on its job alone is not looked at."""
-    wanted = read(annotations_of(way.workload))
+    wanted = read(annotations_of(chain.workload))
     return frozenset(
         name
-        for name in way.workers
-        if (cluster := way.objects.clusters_by_name.get(name)) is not None
+        for name in chain.workers
+        if (cluster := chain.objects.clusters_by_name.get(name)) is not None
         and not wanted.excludes(ClusterName(name), labels_of(cluster), annotations_of(cluster), ClusterName(name))
     )
 
@@ -160,7 +160,7 @@ def starving(objects: ManagerObjects, now: datetime, about: Json | None = None) 
     ]
     for reserved, _, workload, job in sorted(waiting, key=lambda each: each[:2]):
         is_late = job.started is None and starves(reserved, latest.get(job.queue), now)
-        if is_late and is_held(way := objects.way(workload)):
-            report = job_report(way)
+        if is_late and is_held(chain := objects.chain(workload)):
+            report = job_report(chain)
             where = f"{report.namespace}/{report.job}"
             yield finding("starving", where, job=report.job, namespace=report.namespace)

@@ -35,7 +35,7 @@ _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState
 
 def waiting(objects: ManagerObjects) -> list[Json]:
     """The Workloads of jobs that wait, or were rejected: the ones that waited longest first."""
-    kept = [way.workload for way in objects.ways if state_of(way) not in _AT_REST]
+    kept = [chain.workload for chain in objects.chains if state_of(chain) not in _AT_REST]
     return sorted(kept, key=lambda workload: str(dig(workload, "metadata", "creationTimestamp") or ""))
 
 

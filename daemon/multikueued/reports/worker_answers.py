@@ -22,7 +22,7 @@ from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, placements
-from multikueued.reports.objects import Way
+from multikueued.reports.objects import Chain
 from multikueued.reports.worker_queues import quota_mismatch
 from multikueued.reports.workers import cluster_state
 
@@ -182,7 +182,7 @@ class _Asked:
     """A worker that is asked about a job, and what the manager was told of it."""
 
     name: str
-    way: Way
+    chain: Chain
     job: JobReport
     words: str
     """In the check; empty: none."""
@@ -197,27 +197,27 @@ class _Asked:
         return WorkerAnswer(self.name, state, words, source, refusal.due, cause=facts.cause, about=facts.about)
 
 
-def ask_workers(way: Way, job: JobReport, events: Sequence[EventReport], now: datetime) -> tuple[WorkerAnswer, ...]:
+def ask_workers(chain: Chain, job: JobReport, events: Sequence[EventReport], now: datetime) -> tuple[WorkerAnswer, ...]:
     """The answers of all workers that matter, in the order of the config.
 
     Args:
-        way: of the Workload.
+        chain: of the Workload.
         job: its line.
         events: about it, in the order of time.
         now: the wall clock.
     """
     if job.state is JobState.LOCAL:
         return ()
-    names = dict.fromkeys([*way.workers, *job.offered_to, *([job.worker] if job.worker else [])])
-    parts = way.says.by_worker(names)
+    names = dict.fromkeys([*chain.workers, *job.offered_to, *([job.worker] if job.worker else [])])
+    parts = chain.says.by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
-    refused = refusals(way.workload, events, parts, now, way.message) if may_refuse else {}
-    asked = (_Asked(name, way, job, parts.get(name, ""), refused.get(name)) for name in names)
+    refused = refusals(chain.workload, events, parts, now, chain.message) if may_refuse else {}
+    asked = (_Asked(name, chain, job, parts.get(name, ""), refused.get(name)) for name in names)
     return tuple(map(_answer, asked))
 
 
 def _answer(asked: _Asked) -> WorkerAnswer:
-    name, job, cluster = asked.name, asked.job, asked.way.objects.clusters_by_name.get(asked.name)
+    name, job, cluster = asked.name, asked.job, asked.chain.objects.clusters_by_name.get(asked.name)
     if cluster is None:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
     said = cluster_state(cluster)
@@ -228,9 +228,9 @@ def _answer(asked: _Asked) -> WorkerAnswer:
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)
-    owner = workloads.owner(asked.way.workload)
+    owner = workloads.owner(asked.chain.workload)
     kind = owner.gvk.dotted if owner is not None else ""
-    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.way.workload)
+    stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.chain.workload)
     if (unusable := said.unusable.get(kind)) and (stops_there or job.state in WAITING_STATES):
         cause = said.causes.get(kind, "")
         return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
@@ -257,11 +257,11 @@ def _kept_away(asked: _Asked, cluster: Json) -> WorkerAnswer | None:
         return WorkerAnswer(name, AnswerState.CORDONED, words, Source.CONDITION, cause=Cause.SECOND_NAME)
     if asked.job.state not in WAITING_STATES:
         return None
-    if nowhere := asked.way.objects.names_on(name).why_none(asked.job.namespace):
+    if nowhere := asked.chain.objects.names_on(name).why_none(asked.job.namespace):
         return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
-    published = asked.way.objects.published.get(name)
+    published = asked.chain.objects.published.get(name)
     kueue = published.facts.kueue if published is not None else None
-    if kueue is None or not (lost := kueue.why_not_found(asked.way.workload)):
+    if kueue is None or not (lost := kueue.why_not_found(asked.chain.workload)):
         return None
     return WorkerAnswer(name, AnswerState.NOT_OFFERED, lost, Source.FINDINGS, cause=Cause.NAME_TOO_LONG)
 
@@ -277,7 +277,9 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
         return seen
     if is_asked or job.worker:
         return WorkerAnswer(name, AnswerState.OFFERED if is_asked else AnswerState.ELSEWHERE)
-    left = next((placement for placement in reversed(placements(asked.way.workload)) if placement.worker == name), None)
+    left = next(
+        (placement for placement in reversed(placements(asked.chain.workload)) if placement.worker == name), None
+    )
     if left is None:
         return WorkerAnswer(name, AnswerState.NOT_OFFERED)
     return WorkerAnswer(name, AnswerState.LEFT, left.why, Source.ANNOTATION)
@@ -285,16 +287,16 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
 
 def _seen_there(asked: _Asked) -> WorkerAnswer | None:
     """That a worker could never admit it, by the queues and quotas that the daemon saw there; None: it could."""
-    name, objects = asked.name, asked.way.objects
+    name, objects = asked.name, asked.chain.objects
     if (seen := objects.queues_seen(name)) is None:
         return None
     queues, at = seen
     seen_at = f"(as the daemon saw it at {timestamp(at)})"
-    there = objects.names_on(name).local_queue(asked.way.queue).namespace
+    there = objects.names_on(name).local_queue(asked.chain.queue).namespace
     namespaces = objects.published[name].facts.namespaces
     if there and namespaces is not None and there not in namespaces:
         return WorkerAnswer(name, AnswerState.WAITING, f'namespaces "{there}" not found {seen_at}', Source.FINDINGS)
-    if (wrong := quota_mismatch(asked.way.workload, queues, objects.names_on(name))) is None:
+    if (wrong := quota_mismatch(asked.chain.workload, queues, objects.names_on(name))) is None:
         return None
     words = f"{wrong} {seen_at}"
     return WorkerAnswer(name, AnswerState.WAITING, words, Source.FINDINGS, cause=wrong.why, about=wrong.about)

@@ -28,7 +28,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.errors import Cause
 from multikueued.reports.jobs import JobReport
-from multikueued.reports.objects import ManagerObjects, Way
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_answers import AnswerState, Source, WorkerAnswer
 
@@ -40,21 +40,21 @@ _NARROWED: Final = frozenset(
 
 
 def with_reasons(
-    answers: tuple[WorkerAnswer, ...], way: Way, job: Json | None, now: datetime
+    answers: tuple[WorkerAnswer, ...], chain: Chain, job: Json | None, now: datetime
 ) -> tuple[WorkerAnswer, ...]:
     """The answers with why the dispatcher does not offer the job there; as they are, if another dispatcher chooses.
 
     Args:
         answers: of all workers of the config.
-        way: of the Workload, which has quota and no worker.
+        chain: of the Workload, which has quota and no worker.
         job: the one behind it, as far as it could be read.
         now: the wall clock.
     """
-    if (state := State.parse(way.says.head)) is None:
+    if (state := State.parse(chain.says.head)) is None:
         return answers
-    reasons, offered = _reasons(answers, way, job, state, now), workloads.nominated(way.workload)
+    reasons, offered = _reasons(answers, chain, job, state, now), workloads.nominated(chain.workload)
     return tuple(
-        answer if answer.worker in offered else _with(answer, reasons.get(ClusterName(answer.worker)), way.objects)
+        answer if answer.worker in offered else _with(answer, reasons.get(ClusterName(answer.worker)), chain.objects)
         for answer in answers
     )
 
@@ -81,21 +81,21 @@ def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects) 
 
 
 def _reasons(
-    answers: Iterable[WorkerAnswer], way: Way, job: Json | None, state: State, now: datetime
+    answers: Iterable[WorkerAnswer], chain: Chain, job: Json | None, state: State, now: datetime
 ) -> Mapping[ClusterName, Reason]:
     refused = {refusal.worker for refusal in state.refused if now - refusal.at < REFUSED_FOR}
     candidates = Candidates(
-        tuple(_candidate(answer, way, refused) for answer in answers),
-        workloads.nominated(way.workload),
-        facts=_job(way, job),
+        tuple(_candidate(answer, chain, refused) for answer in answers),
+        workloads.nominated(chain.workload),
+        facts=_job(chain, job),
     )
     asked = {ClusterName(name): Reason(Cause.ASKED_BEFORE) for name in state.asked}
-    return {**asked, **view(way.workload, candidates, Profile(), state, now).reasons}
+    return {**asked, **view(chain.workload, candidates, Profile(), state, now).reasons}
 
 
-def _candidate(answer: WorkerAnswer, way: Way, refused: set[str]) -> Candidate:
-    name, cluster = answer.worker, way.objects.clusters_by_name.get(answer.worker, {})
-    queue = _queue(name, way)
+def _candidate(answer: WorkerAnswer, chain: Chain, refused: set[str]) -> Candidate:
+    name, cluster = answer.worker, chain.objects.clusters_by_name.get(answer.worker, {})
+    queue = _queue(name, chain)
     missing = queue if isinstance(queue, Reason) else None
     why = _obstacle(answer) or (Cause.REFUSED if name in refused else None)
     return Candidate(
@@ -117,12 +117,12 @@ def _obstacle(answer: WorkerAnswer) -> Cause | None:
     return Cause.NAMESPACE_UNNAMED if answer.cause == Cause.NAMESPACE_UNNAMED else None
 
 
-def _queue(name: str, way: Way) -> QueueFacts | Reason | None:
+def _queue(name: str, chain: Chain) -> QueueFacts | Reason | None:
     """The ClusterQueue that a Workload goes to on a worker, as the daemon saw it; None: it has not said enough."""
-    if (seen := way.objects.queues_seen(name)) is None:
+    if (seen := chain.objects.queues_seen(name)) is None:
         return None
     queues, at = seen
-    leads = queues.local.get(way.objects.names_on(name).local_queue(way.queue))
+    leads = queues.local.get(chain.objects.names_on(name).local_queue(chain.queue))
     if leads is None:
         return Reason(Cause.NO_LOCAL_QUEUE)
     queue = queues.cluster.get(leads)
@@ -132,11 +132,11 @@ def _queue(name: str, way: Way) -> QueueFacts | Reason | None:
     return kueue_objects.queue_facts(kueue_objects.tree([queue], None), queue, at, known=known)
 
 
-def _job(way: Way, job: Json | None) -> JobFacts:
+def _job(chain: Chain, job: Json | None) -> JobFacts:
     annotations = annotations_of(job or {})
-    together = read({**annotations, **annotations_of(way.workload)}).together
-    company = _company(together, way.queue.namespace, way.objects) if together else None
-    return JobFacts(kueue_objects.request(way.workload), annotations, company=company)
+    together = read({**annotations, **annotations_of(chain.workload)}).together
+    company = _company(together, chain.queue.namespace, chain.objects) if together else None
+    return JobFacts(kueue_objects.request(chain.workload), annotations, company=company)
 
 
 def _company(together: str, namespace: str, objects: ManagerObjects) -> ClusterName | None:

@@ -125,7 +125,7 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
         objects: of the manager.
         jobs: the jobs, if they are known already.
     """
-    known = tuple(map(job_report, objects.ways)) if jobs is None else tuple(jobs)
+    known = tuple(map(job_report, objects.chains)) if jobs is None else tuple(jobs)
     running = Counter(job.worker for job in known if job.state in RUNNING_STATES)
     waiting = Counter(name for job in known if not job.worker for name in job.offered_to)
     used = _used(objects)

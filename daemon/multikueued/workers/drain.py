@@ -101,10 +101,10 @@ async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted
             owner = workloads.owner(workload)
             kind = kinds.get(owner.gvk) if owner is not None else None
             endless = never_ends(workload, kind, await pods_of(manager, workload))
-            way = ours.way(workload)
-            why = endless or (why_not_moved(workload, kind, way.check) if can_move else "it runs")
+            chain = ours.chain(workload)
+            why = endless or (why_not_moved(workload, kind, chain.check) if can_move else "it runs")
             if not why and kind is not None and owner is not None:
-                others = [name for name in way.workers if name != worker]
+                others = [name for name in chain.workers if name != worker]
                 key = ObjectKey(ObjectKey.of(workload).namespace, owner.name)
                 job = await read(manager.client, kind.resource, key)
                 why = _nowhere([(name, await elsewhere.why_not(name, workload, job, kind)) for name in others])

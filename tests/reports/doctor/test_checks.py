@@ -219,7 +219,7 @@ def test_the_doctor_says_of_queues_and_checks_what_explain_says(id: str) -> None
         shared = {finding.where: finding for finding in findings(facts) if finding.id == id}
         for key in facts.objects.local_queues_by_key:
             waiting = {"metadata": {"namespace": key.namespace}, "spec": {"queueName": key.name}}
-            for finding in queue_findings(facts.objects.way(waiting)):
+            for finding in queue_findings(facts.objects.chain(waiting)):
                 if finding.id == id:
                     assert shared[finding.where].why.startswith(finding.why)
                     assert shared[finding.where].remedy == finding.remedy

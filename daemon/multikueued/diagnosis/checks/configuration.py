@@ -198,7 +198,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
         listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
-        waiting = [title(way.workload) for way in facts.waiting if name in way.checks]
+        waiting = [title(chain.workload) for chain in facts.waiting if name in chain.checks]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",

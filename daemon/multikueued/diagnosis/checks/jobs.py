@@ -24,7 +24,7 @@ from multikueued.reports.waiting_jobs import why_jobs_wait
 def rejected(objects: ManagerObjects) -> list[Json]:
     """The Workloads that were rejected or deactivated: the job itself may tell why."""
     ended = (JobState.REJECTED, JobState.INACTIVE)
-    return [way.workload for way in objects.ways if state_of(way) in ended]
+    return [chain.workload for chain in objects.chains if state_of(chain) in ended]
 
 
 @check("annotation-unreadable")

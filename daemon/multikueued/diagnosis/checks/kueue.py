@@ -117,10 +117,10 @@ def starting_here(facts: Facts) -> Iterator[Spot]:
     if facts.settings.pods.check == "Ready":
         return
     pods = {kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending}
-    for workload in facts.objects.workloads:
+    for chain in facts.objects.every_chain:
+        workload, behind = chain.workload, workloads.owner(chain.workload)
         if workloads.is_finished(workload) or not workloads.cluster_name(workload):
             continue
-        behind, way = workloads.owner(workload), facts.objects.way(workload)
         pod_backed = workloads.has_members(workload) or (behind is not None and behind.gvk in pods)
-        if pod_backed and way.check_state is CheckState.READY:
+        if pod_backed and chain.check_state is CheckState.READY:
             yield Spot(title(workload), "it runs on a worker as pods, and its check is Ready")

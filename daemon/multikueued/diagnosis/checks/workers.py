@@ -110,7 +110,7 @@ def without_kind(facts: Facts) -> Iterator[Spot]:
     for resources, names in lacking.items():
         if resources:
             why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
-            waiting = {owner.gvk for way in facts.waiting if (owner := workloads.owner(way.workload)) is not None}
+            waiting = {owner.gvk for chain in facts.waiting if (owner := workloads.owner(chain.workload)) is not None}
             waits = any(resource.gvk in waiting for resource in resources)
             severity = Severity.ERROR if waits else Severity.WARNING
             yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))
@@ -248,9 +248,9 @@ def _mends(queue: Json | None) -> str:
 @check("never-fits")
 def never_fitting(facts: Facts) -> Iterator[Spot]:
     """A waiting job asks for more than any worker could ever give."""
-    for way in facts.waiting:
-        workload = way.workload
-        if workloads.has_quota(workload) and (reasons := _never_fits(workload, way.workers, facts)):
+    for chain in facts.waiting:
+        workload = chain.workload
+        if workloads.has_quota(workload) and (reasons := _never_fits(workload, chain.workers, facts)):
             each = "; ".join(f"{name}: {why}" for name, why in reasons.items())
             why = f"no worker could ever have quota for it: {each}"
             about = f"{namespace_of(workload)}/{type_name(workload)}"

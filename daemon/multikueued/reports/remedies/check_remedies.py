@@ -21,7 +21,7 @@ from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.jobs import JobReport
-from multikueued.reports.objects import Way
+from multikueued.reports.objects import Chain
 from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
 from multikueued.settings.config import RetentionSettings
@@ -79,24 +79,24 @@ REJECTED: Final = {row.rejection: row for row in REMEDIES.values() if row.reject
 """By why our check was Rejected: a `Rejection`."""
 
 
-def waiting_findings(way: Way, where: str, message: str) -> Iterator[Finding]:
+def waiting_findings(chain: Chain, where: str, message: str) -> Iterator[Finding]:
     """What a Workload with quota waits for.
 
     Args:
-        way: of the Workload.
+        chain: of the Workload.
         where: what it is about.
         message: what the check says.
     """
-    check, objects = way.check, way.objects
+    check, objects = chain.check, chain.objects
     if check is None:
         return
-    if not workloads.other_checks_ready(way.workload, check):
+    if not workloads.other_checks_ready(chain.workload, check):
         yield finding("other-checks", where, message)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    clusters = map(objects.clusters_by_name.get, way.workers)
+    clusters = map(objects.clusters_by_name.get, chain.workers)
     known = [cluster for cluster in clusters if cluster is not None]
-    unrecorded = way.check_state is CheckState.READY and workloads.cluster_name(way.workload) is None
+    unrecorded = chain.check_state is CheckState.READY and workloads.cluster_name(chain.workload) is None
     if objects.config_of(check) is not None and not known:
         yield finding("no-worker-known", where, message)
     elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):

@@ -11,7 +11,7 @@ from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_r
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
-from multikueued.reports.objects import ManagerObjects, Way
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 
 EARLIER_RUN: Final = "earlier-run"
@@ -20,15 +20,15 @@ DOES_NOT_END: Final = "copy-does-not-end"
 """The id after that."""
 
 
-def earlier_run_findings(way: Way, now: datetime) -> Iterator[Finding]:
+def earlier_run_findings(chain: Chain, now: datetime) -> Iterator[Finding]:
     """What it waits for, since when; and once it takes too long, what holds it and the way out.
 
     Args:
-        way: of the Workload.
+        chain: of the Workload.
         now: the wall clock.
     """
-    workload, message = way.workload, way.message
-    for run in earlier_runs_in(workload, way.check):
+    workload, message = chain.workload, chain.message
+    for run in earlier_runs_in(workload, chain.check):
         key = ObjectKey.of(workload)
         words = {
             "namespace": key.namespace,
@@ -40,7 +40,7 @@ def earlier_run_findings(way: Way, now: datetime) -> Iterator[Finding]:
         if not _takes_too_long(run, workload, now):
             yield finding(EARLIER_RUN, run.worker, message, ends=_ends(run), **words)
             continue
-        pods = _late_pods(run, way.objects)
+        pods = _late_pods(run, chain.objects)
         yield finding(DOES_NOT_END, run.worker, message, instead=_way_out(run, pods), hangs=_hangs(run, pods), **words)
 
 

@@ -14,7 +14,7 @@ from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.objects import Way
+from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.remedy import command_for
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 from multikueued.reports.workers import cluster_state
@@ -33,22 +33,22 @@ class NextStep:
 
 
 def next_steps(
-    way: Way, job: JobReport, answers: Sequence[WorkerAnswer], *, stuck: bool = False
+    chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], *, stuck: bool = False
 ) -> tuple[NextStep, ...]:
     """The steps in the order in which they are to be expected; of one that is stuck only what needs nobody."""
-    return (*_of_job(way, job, answers, stuck), *_of_workers(job, answers))
+    return (*_of_job(chain, job, answers, stuck), *_of_workers(job, answers))
 
 
-def _of_job(way: Way, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bool) -> Iterator[NextStep]:
+def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bool) -> Iterator[NextStep]:
     match job.state:
         case JobState.QUEUED | JobState.RETRYING:
-            again = parse_timestamp(dig(way.workload, "status", "requeueState", "requeueAt"))
+            again = parse_timestamp(dig(chain.workload, "status", "requeueState", "requeueAt"))
             if again is not None:
                 yield NextStep("Kueue puts it into the queue again", again)
             if not stuck or job.state is JobState.RETRYING:
                 yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
         case JobState.WAITING:
-            yield from _of_waiting(way, stuck)
+            yield from _of_waiting(chain, stuck)
         case JobState.OFFERED if not stuck:
             yield NextStep(
                 f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
@@ -61,7 +61,7 @@ def _of_job(way: Way, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bo
         case JobState.RUNNING:
             yield NextStep("its status is copied here until it ends")
         case JobState.LOST:
-            yield _move(way, job)
+            yield _move(chain, job)
         case JobState.REJECTED:
             yield NextStep("Kueue deactivates it")
         case JobState.INACTIVE:
@@ -70,8 +70,8 @@ def _of_job(way: Way, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bo
             yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
 
 
-def _of_waiting(way: Way, stuck: bool) -> Iterator[NextStep]:
-    runs = earlier_runs_in(way.workload, way.check)
+def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
+    runs = earlier_runs_in(chain.workload, chain.check)
     if runs:
         due = max((run.due for run in runs if run.due is not None), default=None)
         if due is not None and not stuck:
@@ -81,13 +81,13 @@ def _of_waiting(way: Way, stuck: bool) -> Iterator[NextStep]:
         yield NextStep("it is offered to workers as soon as one of them can take it")
 
 
-def _move(way: Way, job: JobReport) -> NextStep:
-    clusters, after = way.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
+def _move(chain: Chain, job: JobReport) -> NextStep:
+    clusters, after = chain.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
     cluster = clusters.get(job.worker, {})
     said = cluster_state(cluster)
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
-    words = way.says.by_worker((job.worker,)).get(job.worker)
+    words = chain.says.by_worker((job.worker,)).get(job.worker)
     if words is not None and job.worker not in clusters:
         return NextStep(f"{job.worker} {words}")
     if words is not None:
