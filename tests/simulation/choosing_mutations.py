@@ -28,7 +28,7 @@ from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.errors import Cause
 from multikueue.runtime.scored import queue_room
-from tests.simulation.decision_mutations import all_of, not_taken_is_tried_at_once
+from tests.simulation.decision_mutations import all_of, not_taken_keeps_its_quota
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -246,7 +246,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             workers_of_others_are_as_good,
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
-            not_taken_is_tried_at_once,
+            not_taken_keeps_its_quota,
             penalties_are_ignored,
             trials_are_ignored,
         )

@@ -262,13 +262,11 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
     return mock.patch.object(pending, "open_next", open_all)
 
 
-def not_taken_is_tried_at_once() -> AbstractContextManager[Any]:
-    """Not taken: Kueue is not told how long to wait."""
-    original = check_updates.not_taken
+def not_taken_keeps_its_quota() -> AbstractContextManager[Any]:
+    """Not taken: Kueue is told to wait, and keeps its quota until then."""
 
     def not_taken(situation: Situation, why: NotTaken) -> Effect:
-        at_once = timedelta(0) if why.requeue_after is not None else None
-        return original(situation, attrs.evolve(why, requeue_after=at_once))
+        return check_updates.retry(situation, why.message, timedelta(minutes=1))
 
     return mock.patch.object(check_updates, "not_taken", not_taken)
 
@@ -639,7 +637,7 @@ DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             pods_become_ready,
             placed_pods_are_not_told,
             all_gates_open_at_once,
-            not_taken_is_tried_at_once,
+            not_taken_keeps_its_quota,
             jobs_do_not_wait_for_what_they_need,
             places_are_not_written,
             copies_are_made_under_the_managers_name,

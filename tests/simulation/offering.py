@@ -88,14 +88,14 @@ class Offering:
             self._offered(new, job, name)
 
     def _gave_up(self, old: Json, new: Json, job: str) -> None:
-        """Kueue gives the quota back at once, unless it is told to wait."""
+        """Kueue keeps the quota of what names a time until then."""
         profile, key = self.choosing.profile, ObjectKey.of(old)
         if profile.give_up_after is None or profile.then is Then.DEACTIVATE or cluster_name(old) is not None:
             return
         there = ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))
         held = not any(find(worker, *place) for worker in self.world.workers.values() for place in there)
-        if held and reserved_at(old) and not (check(new, CHECK) or {}).get("requeueAfterSeconds"):
-            self.promises.broken.append(f"{key} gives up, and Kueue is not told how long to wait")
+        if held and reserved_at(old) and (check(new, CHECK) or {}).get("requeueAfterSeconds"):
+            self.promises.broken.append(f"{key} gives up, and keeps its quota")
 
     def _taken_back(self, old: Json, new: Json) -> None:
         """A worker that has given quota to a copy may still be waited for, as for a check of its own."""

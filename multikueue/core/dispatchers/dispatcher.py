@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Final, Protocol
 
 import attrs
-from attrs.validators import instance_of, optional
+from attrs.validators import instance_of
 
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, cluster_name
@@ -118,8 +118,9 @@ class NotTaken:
 
     message: str = attrs.field(validator=instance_of(str))
     """What the check says."""
-    requeue_after: timedelta | None = attrs.field(default=None, validator=optional(instance_of(timedelta)))
-    """Retry, and Kueue waits for so long; None: Rejected, which deactivates the Workload."""
+    deactivate: bool = attrs.field(default=False, validator=instance_of(bool))
+    """Rejected, which deactivates the Workload; False: Retry. Kueue evicts it then, puts it behind what waits in its
+    queue, and may give it quota again at once: say it only of what has had quota for a while."""
 
 
 @attrs.frozen

@@ -292,9 +292,9 @@ def _with_previous(situation: Situation, base: str) -> str:
 
 def not_taken(situation: Situation, why: NotTaken) -> Effect:
     """Give the quota back: nobody has taken it in time."""
-    if why.requeue_after is None:
+    if why.deactivate:
         return reject(situation, workloads.Rejection.NOT_TAKEN, why.message)
-    return retry(situation, why.message, why.requeue_after)
+    return retry(situation, why.message)
 
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:

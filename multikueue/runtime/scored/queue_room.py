@@ -232,7 +232,6 @@ class WorkerRooms:
             request=kueue_objects.request(workload),
             annotations=annotations,
             profile=annotations_of(waiting.config).get(PROFILE_ANNOTATION) or "default",
-            check=waiting.check,
             company=company.worker if company is not None else None,
             overtaken_by=self._latest.get(cluster_queue(workload)),
         )

@@ -139,6 +139,19 @@ def _to_deactivate(situation: Situation) -> Decision | None:
     return _released_without_job(situation) or _out_of_time(situation) or NOTHING
 
 
+def _backing_off(situation: Situation) -> Decision | None:
+    """Nothing else is done before its time to queue again: with quota it keeps that, and is evicted afterwards.
+
+    That is Kueue's order (v0.19.2): a check that names a time to try again keeps others out until then.
+    """
+    workload, now = situation.workload, situation.now
+    result = with_requeue_time(workload, now)
+    if result is not workload:
+        return admission(result)
+    due = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
+    return Rest(after=(due - now).total_seconds()) if due is not None and due > now else None
+
+
 def _to_requeue(situation: Situation) -> Decision | None:
     workload, now = situation.workload, situation.now
     known = condition(workload, "Requeued") or {}
@@ -148,12 +161,8 @@ def _to_requeue(situation: Situation) -> Decision | None:
         return admission(requeued(workload, True, "Reactivated", "The workload was reactivated", now))
     if known.get("reason") not in (PODS_READY_TIMEOUT, ADMISSION_CHECK):
         return None
-    due = parse_timestamp(dig(workload, "status", "requeueState", "requeueAt"))
-    if due is not None and due > now:
-        return Rest(after=(due - now).total_seconds())
     result = clone(workload)
-    if due is not None:
-        del result["status"]["requeueState"]["requeueAt"]
+    (dig(result, "status", "requeueState") or {}).pop("requeueAt", None)
     return admission(requeued(result, True, "BackoffFinished", "The workload backoff was finished", now))
 
 
@@ -199,7 +208,7 @@ def _refused(situation: Situation) -> Decision | None:
     if not retried:
         return None
     message = f"Evicted due to AdmissionCheck in Retry state: {', '.join(retried)}"
-    result = evicted(with_requeue_time(workload), ADMISSION_CHECK, message, now)
+    result = evicted(workload, ADMISSION_CHECK, message, now)
     return admission(result, eviction_note(workload, ADMISSION_CHECK, message))
 
 
@@ -268,6 +277,7 @@ _RULES: Final[tuple[Callable[[Situation], Decision | None], ...]] = (
     _being_deleted,
     _over,
     _to_deactivate,
+    _backing_off,
     _to_requeue,
     _to_sync_checks,
     _to_sync_gates,

@@ -138,18 +138,19 @@ def released(workload: Json, now: datetime) -> Json:
     return unreserved(result, reason, message, now)
 
 
-def with_requeue_time(workload: Json) -> Json:
-    """The Workload with the time before which its Retry checks do not want it to be queued again, if they name one."""
+def with_requeue_time(workload: Json, now: datetime) -> Json:
+    """The Workload with the time until which its Retry checks want it to wait; the very object if none is later."""
     waits = [
         since + timedelta(seconds=entry["requeueAfterSeconds"])
         for entry in checks(workload)
         if entry.get("state") == "Retry" and entry.get("requeueAfterSeconds")
         if (since := parse_timestamp(entry.get("lastTransitionTime"))) is not None
     ]
-    if not waits:
-        return workload
     known = dig(workload, "status", "requeueState") or {}
-    return _with(workload, {"requeueState": {**known, "requeueAt": timestamp(max(waits))}})
+    due = max(waits, default=now)
+    if due <= (parse_timestamp(known.get("requeueAt")) or now) or due <= now:
+        return workload
+    return _with(workload, {"requeueState": {**known, "requeueAt": timestamp(due)}})
 
 
 def requeued(workload: Json, status: bool, reason: str, message: str, now: datetime) -> Json:

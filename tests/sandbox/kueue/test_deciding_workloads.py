@@ -137,6 +137,19 @@ def test_retry_evicts_and_starts_over() -> None:
     assert body["status"]["admission"], "quota stays until the job has stopped"
 
 
+def test_a_retry_with_a_time_keeps_its_quota_until_then() -> None:
+    """As Kueue v0.19.2 does (findings/kueue-retry-time-keeps-quota.sh): it notes the time, and evicts after it."""
+    to_retry = workload(checks={"mk": "Retry"}, **RUNNING)
+    to_retry["status"]["admissionChecks"][0]["requeueAfterSeconds"] = 90
+    body = applied(decide(to_retry))
+    assert (condition(body, "QuotaReserved") or ("",))[0] == "True"
+    to_retry["status"] = body["status"]
+    assert decide(to_retry) == Rest(after=60)
+    to_retry["status"]["requeueState"]["requeueAt"] = EARLIER
+    to_retry["status"]["admissionChecks"][0]["requeueAfterSeconds"] = 30
+    assert (condition(applied(decide(to_retry)), "Evicted") or ("",))[0] == "True"
+
+
 def test_rejected_deactivates_in_three_steps() -> None:
     """First the target, then `spec.active`, then the eviction that names the cause."""
     rejected = workload(checks={"mk": "Rejected"}, **RUNNING)

@@ -218,8 +218,6 @@ class JobFacts:
     """Of its job: those of the Workload win over them."""
     profile: str = "default"
     """Of its MultiKueueConfig: the annotation `multikueue.dev/dispatch-profile`."""
-    check: str = ""
-    """The name of our AdmissionCheck."""
     company: ClusterName | None = None
     """Where the job runs that `multikueue.dev/same-cluster-as` names; None: nowhere yet."""
     overtaken_by: datetime | None = None

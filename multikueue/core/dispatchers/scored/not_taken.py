@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from multikueue.core.dispatchers.dispatcher import Candidates, NotTaken
 from multikueue.core.dispatchers.scored import copies
-from multikueue.core.dispatchers.scored.facts import job_of
 from multikueue.core.dispatchers.scored.profile import Profile, Then
 from multikueue.core.model.names import Json
-from multikueue.core.model.workloads import reserved_at, retry_count
-
-FIRST_WAIT: Final = timedelta(minutes=1)
-LONGEST_WAIT: Final = timedelta(hours=1)
+from multikueue.core.model.workloads import reserved_at
 
 
 def remaining(workload: Json, profile: Profile, now: datetime) -> float | None:
@@ -33,12 +28,4 @@ def not_taken_in_time(workload: Json, candidates: Candidates, profile: Profile, 
     if left is None or left > 0 or any(copies.has_quota(worker) for worker in candidates.workers):
         return None
     message = f"No worker took the workload within {profile.give_up_after}"
-    if profile.then is Then.DEACTIVATE:
-        return NotTaken(message)
-    return NotTaken(message, requeue_wait(retry_count(workload, job_of(candidates).check)))
-
-
-def requeue_wait(retries: int) -> timedelta:
-    """How long Kueue waits before it gives it quota again: without it, it would at once."""
-    doubled: int = 2 ** min(max(0, retries), 10)
-    return min(FIRST_WAIT * doubled, LONGEST_WAIT)
+    return NotTaken(message, deactivate=profile.then is Then.DEACTIVATE)

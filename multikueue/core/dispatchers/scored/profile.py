@@ -14,6 +14,8 @@ from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, read
 from multikueue.core.model.written_values import parse_duration
 
 SHORTEST_RETRY: Final = timedelta(seconds=15)
+SHORTEST_GIVE_UP: Final = timedelta(minutes=1)
+"""What nobody takes goes round once in so long: it is evicted, and may have quota again at once."""
 """Each offer and each taking back is a write on the manager."""
 LONGEST_ROUND: Final = timedelta(minutes=10)
 
@@ -103,6 +105,9 @@ def parse_profile(value: Any, path: str) -> Profile:
     retry = _duration(offer.get("retry"), f"{path}.offer.retry") or usual.retry
     if retry < SHORTEST_RETRY:
         raise ValueError(f"{path}.offer.retry is {offer['retry']}: at least {SHORTEST_RETRY.total_seconds():.0f}s")
+    give_up_after = _duration(give_up.get("after"), f"{path}.giveUp.after")
+    if give_up_after is not None and give_up_after < SHORTEST_GIVE_UP:
+        raise ValueError(f"{path}.giveUp.after is {give_up['after']}: at least {SHORTEST_GIVE_UP.total_seconds():.0f}s")
     profile = Profile(
         candidates=_number(offer.get("candidates", usual.candidates), f"{path}.offer.candidates"),
         retry=retry,
@@ -110,7 +115,7 @@ def parse_profile(value: Any, path: str) -> Profile:
         hold=_choice(Hold, entry.get("hold", usual.hold), f"{path}.hold"),
         weights=Weights(**{name: _weight(weight, f"{path}.scores.{name}") for name, weight in scores.items()}),
         preference=_preference(entry.get("preference"), f"{path}.preference"),
-        give_up_after=_duration(give_up.get("after"), f"{path}.giveUp.after"),
+        give_up_after=give_up_after,
         then=_choice(Then, give_up.get("then", usual.then), f"{path}.giveUp.then"),
     )
     if profile.candidates > profile.most:

@@ -14,7 +14,7 @@ from multikueue.core.dispatchers.scored.profile import Profile
 from multikueue.core.dispatchers.scored.scored import Scored
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.errors import Cause
-from tests.core.building import CHECK, condition, workload
+from tests.core.building import condition, workload
 from tests.core.door import NOW
 
 GPU = ("a100", "gpu")
@@ -42,7 +42,6 @@ class Pending:
     flavors: tuple[str, ...] = ()
     annotations: dict[str, str] = attrs.field(factory=dict)
     priority: int = 0
-    retries: int = 0
     names: tuple[str, ...] = ()
     message: str = ""
     writes: int = 0
@@ -54,7 +53,6 @@ class Pending:
         self.seconds += seconds
         job = JobFacts(
             self.request or ResourceRequest((PodSet({"gpu": self.gpus}),)),
-            check=CHECK,
             company=self.company,
             overtaken_by=self.overtaken_by,
         )
@@ -64,7 +62,6 @@ class Pending:
         given = [{"name": name, "flavors": {"gpu": name}, "resourceUsage": {"gpu": 1}} for name in self.flavors]
         made["status"]["admission"]["podSetAssignments"] = given
         made["metadata"].setdefault("annotations", {}).update(self.annotations)
-        made["status"]["admissionChecks"][0]["retryCount"] = self.retries
         answer = Scored({"default": self.profile}).nominate(
             made, Candidates(tuple(seen), self.names, self.message, job), NOW + timedelta(seconds=self.seconds)
         )

@@ -186,6 +186,7 @@ def test_there_is_always_a_default() -> None:
         ({"preference": {"place=local": 101}}, "p.preference has 'place=local': 101"),
         ({"preference": {"place=local": "x"}}, "p.preference has 'place=local': 'x'"),
         ({"giveUp": {"after": "0s"}}, "p.giveUp.after is '0s'"),
+        ({"giveUp": {"after": "59s"}}, "p.giveUp.after is 59s: at least 60s"),
         ({"giveUp": {"then": "None"}}, "p.giveUp.then is 'None'"),
     ],
 )

@@ -315,22 +315,14 @@ def test_an_attempt_whose_quota_is_of_a_clock_ahead_is_written_once() -> None:
     assert waiting.ask(3 * 60).names == ("w2",)
 
 
-@pytest.mark.parametrize(("retries", "minutes"), [(0, 1), (1, 2), (3, 8), (6, 60), (5_000, 60)])
-def test_it_gives_its_quota_back_after_a_while_and_waits_longer_each_time(retries: int, minutes: int) -> None:
-    profile = Profile(give_up_after=timedelta(minutes=31))
-    waiting = pending({"w1": queue(0)}, profile=profile, retries=retries)
+@pytest.mark.parametrize("then", Then)
+def test_it_gives_its_quota_back_after_a_while(then: Then) -> None:
+    profile = Profile(give_up_after=timedelta(minutes=31), then=then)
+    waiting = pending({"w1": queue(0)}, profile=profile)
     assert waiting.ask().look_again == 60
     not_taken = waiting.ask(60).not_taken
     assert not_taken is not None
-    assert not_taken.requeue_after == timedelta(minutes=minutes)
-
-
-def test_it_may_be_deactivated_instead() -> None:
-    profile = Profile(give_up_after=timedelta(minutes=1), then=Then.DEACTIVATE)
-    not_taken = pending({"w1": queue(0)}, profile=profile).ask().not_taken
-
-    assert not_taken is not None
-    assert not_taken.requeue_after is None
+    assert not_taken.deactivate == (then is Then.DEACTIVATE)
 
 
 def test_an_unknown_profile_changes_nothing_and_is_told() -> None:
