@@ -253,6 +253,14 @@ async def test_an_informer_notices_that_its_predecessors_server_was_replaced() -
         assert (successor.status.histories, successor.predecessor) == (1, None)
 
 
+async def test_what_went_or_was_replaced_since_its_predecessor_read_last_is_told_first() -> None:
+    """A worker's kubeconfig was replaced meanwhile, and nobody was told of a job copy that had been deleted."""
+    before = listed("5", obj("a", "2", uid="a1"), obj("b", "3", uid="b1"), obj("c", "4", uid="c1"))
+    server = FakeServer([before, listed("9", obj("b", "3", uid="b1"), obj("c", "8", uid="c2"))], [FOREVER])
+    async with running(server, 1) as earlier, running(server, 1, predecessor=earlier.informer) as successor:
+        assert successor.changes == ["a 2>-", "c 4>-", "b ->3", "c ->8"]
+
+
 async def test_a_410_right_after_each_list_causes_no_tight_loop() -> None:
     server = FakeServer([listed("5")], [[Refused(Expired("gone"))]])
     async with running(server, 20):

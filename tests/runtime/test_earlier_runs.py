@@ -225,6 +225,19 @@ async def test_so_may_one_that_went_before_its_worker_could_be_reached() -> None
             await _runs_again_in_time(seen, within=60)
 
 
+async def test_so_may_one_that_went_between_two_kubeconfigs_of_its_worker() -> None:
+    """Its token had ended; the informers of the next kubeconfig had never seen it."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+    async with fleet.kueues(LONG), fleet.dispatching():
+        first = await _placed(fleet, seen)
+        fleet.revoke(first, f"{first}-token")
+        await anyio.sleep(3)
+        await _delete_there(fleet, first, "Background")
+        await fleet.rotate(first, "another")
+        await _runs_again_in_time(seen)
+
+
 OF_PODS: Final = "batch.kubernetes.io/job-name"
 TRAP: Final = RunnerOptions(minimum=1e6, maximum=1e6, trap=25.0, blocking=False)
 """The jobs' pods take 25 s to end, and their controller does not let them keep their job."""

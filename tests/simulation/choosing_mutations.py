@@ -28,7 +28,7 @@ from multikueue.core.dispatchers.scored.job_annotations import Narrowing
 from multikueue.core.dispatchers.scored.ledger import Ledger
 from multikueue.errors import Cause
 from multikueue.runtime.scored import queue_room
-from tests.simulation.decision_mutations import all_of, not_taken_keeps_its_quota
+from tests.simulation.decision_mutations import all_of, not_taken_keeps_its_quota, what_waits_goes_round_at_once
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -247,6 +247,7 @@ RULES: Final[Mapping[str, Mutation]] = MappingProxyType(
             room_that_has_grown_wakes_nobody,
             later_ones_overtake,
             not_taken_keeps_its_quota,
+            what_waits_goes_round_at_once,
             penalties_are_ignored,
             trials_are_ignored,
         )
@@ -267,6 +268,7 @@ UNSEEN: Final = frozenset(
         "what_has_no_nodes_is_forgotten",
         "ended_jobs_keep_their_room",
         "workers_of_others_are_as_good",
+        "not_taken_keeps_its_quota",
         "penalties_are_ignored",
         "trials_are_ignored",
         "an_accepted_deletion_is_a_removal",

@@ -271,6 +271,11 @@ def not_taken_keeps_its_quota() -> AbstractContextManager[Any]:
     return mock.patch.object(check_updates, "not_taken", not_taken)
 
 
+def what_waits_goes_round_at_once() -> AbstractContextManager[Any]:
+    """Quota is given back without a time where the clocks differ, too."""
+    return mock.patch.object(check_updates, "STEADY", timedelta(0))
+
+
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:
     """The job is made although what its pods mount is not there."""
     return mock.patch.object(dependencies, "_create", return_value=())
@@ -638,6 +643,7 @@ DECISIONS: Final[Mapping[str, Mutation]] = MappingProxyType(
             placed_pods_are_not_told,
             all_gates_open_at_once,
             not_taken_keeps_its_quota,
+            what_waits_goes_round_at_once,
             jobs_do_not_wait_for_what_they_need,
             places_are_not_written,
             copies_are_made_under_the_managers_name,

@@ -7,7 +7,7 @@ from typing import Final
 import anyio
 import attrs
 
-from multikueue.core.dispatchers.scored.profile import Hold, Then
+from multikueue.core.dispatchers.scored.profile import Hold
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import SLICE_REPLACEMENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -16,14 +16,12 @@ from multikueue.core.model.quantities import MILLI
 from multikueue.core.model.workloads import (
     CheckState,
     attempt,
-    check,
     check_state,
     cluster_name,
     has_quota,
     is_evicted,
     is_finished,
     nominated,
-    reserved_at,
 )
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.setting_up import CHECK
@@ -80,22 +78,10 @@ class Offering:
             self._companies.setdefault(job, set()).add(worker)
             return
         if old is not None and check_state(old, CHECK) is CheckState.PENDING:
-            if check_state(new, CHECK) is CheckState.RETRY:
-                self._gave_up(old, new, job)
             self._taken_back(old, new)
         for name in sorted(self.world.workers.keys() & set(nominated(new)) - set(nominated(old or {}))):
             self.rooms.offered[uid(new), name] = anyio.current_time()
             self._offered(new, job, name)
-
-    def _gave_up(self, old: Json, new: Json, job: str) -> None:
-        """Kueue keeps the quota of what names a time until then."""
-        profile, key = self.choosing.profile, ObjectKey.of(old)
-        if profile.give_up_after is None or profile.then is Then.DEACTIVATE or cluster_name(old) is not None:
-            return
-        there = ((WORKLOAD, key), (JOB, ObjectKey(key.namespace, job)))
-        held = not any(find(worker, *place) for worker in self.world.workers.values() for place in there)
-        if held and reserved_at(old) and (check(new, CHECK) or {}).get("requeueAfterSeconds"):
-            self.promises.broken.append(f"{key} gives up, and keeps its quota")
 
     def _taken_back(self, old: Json, new: Json) -> None:
         """A worker that has given quota to a copy may still be waited for, as for a check of its own."""

@@ -50,7 +50,7 @@ FIRST = {
     "copies_with_quota_are_taken_back": 225,
     "flavors_are_summed": 103,
     "flavors_of_the_manager_are_ignored": 3,
-    "not_taken_keeps_its_quota": 24,
+    "what_waits_goes_round_at_once": 24,
     "later_ones_overtake": 478,
     "names_are_ignored": 3,
     "narrowing_annotations_are_ignored": 3,

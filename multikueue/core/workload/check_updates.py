@@ -31,6 +31,7 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
+from multikueue.core.workload.seen.graces import LEFTOVER_AGAIN, STEADY
 from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -53,6 +54,16 @@ def retry(situation: Situation, base: str, after: timedelta | None = None, runs:
     """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason."""
     waits = _waits_for(situation, runs, _with_previous(situation, base))
     return _alone(situation, CheckState.RETRY, base, after, *waits)
+
+
+def give_back(situation: Situation, base: str, runs: Sequence[EarlierRun] = ()) -> Effect:
+    """Give quota back that has been held for too long: what waits in its queue comes first.
+
+    Without a time for the next try: Kueue (v0.19.2) keeps the quota of what names one until then. But where it has got
+    its quota a moment ago, and has waited for long by its times alone, the clocks differ: it would go round at once.
+    """
+    after = None if situation.snapshot.unchanged_here_for >= STEADY else LEFTOVER_AGAIN
+    return retry(situation, base, after, runs)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -294,7 +305,7 @@ def not_taken(situation: Situation, why: NotTaken) -> Effect:
     """Give the quota back: nobody has taken it in time."""
     if why.deactivate:
         return reject(situation, workloads.Rejection.NOT_TAKEN, why.message)
-    return retry(situation, why.message)
+    return give_back(situation, why.message)
 
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:

@@ -26,7 +26,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
-from multikueue.core.workload.check_updates import note_last_worker, retry, say_waits
+from multikueue.core.workload.check_updates import give_back, note_last_worker, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import graces, runs
@@ -233,9 +233,8 @@ def quota_kept_at_most(situation: Situation) -> timedelta:
 
 def quota_kept_for(situation: Situation) -> timedelta:
     """For how much longer an eviction holds quota while its run ends."""
-    since = changed_at(situation.workload, "Evicted")
-    passed = situation.now - since if since is not None else timedelta(0)
-    return max(timedelta(0), quota_kept_at_most(situation) - passed)
+    since = changed_at(situation.workload, "Evicted") or situation.now
+    return max(timedelta(0), quota_kept_at_most(situation) - (situation.now - since))
 
 
 def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
@@ -255,13 +254,8 @@ def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
 
 
 def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
-    """Give the quota back while a leftover is there: what waits in its queue comes first.
-
-    Without a time for the next try: Kueue (v0.19.2) keeps the quota of what names one until then. But where it has got
-    its quota a moment ago, and has waited for long by its times alone, the clocks differ: it would go round at once.
-    """
-    after = None if situation.snapshot.unchanged_here_for >= graces.STEADY else graces.LEFTOVER_AGAIN
-    return retry(situation, f"Waiting for {leftovers[0]}", after, _for_programs(situation, leftovers))
+    """Give the quota back while a leftover is there."""
+    return give_back(situation, f"Waiting for {leftovers[0]}", _for_programs(situation, leftovers))
 
 
 def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[EarlierRun]:

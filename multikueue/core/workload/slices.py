@@ -19,9 +19,8 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
-from multikueue.core.workload import effects
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished, send_back_evicted
-from multikueue.core.workload.effects import Effect, Plan
+from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, CreateWorkload, Effect, PatchJob, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
 from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, send_back, why_no_job
 from multikueue.core.workload.removal import delete_workload, remove
@@ -108,7 +107,7 @@ def _end_at_old_size(situation: Situation) -> tuple[Json, Outcome] | None:
 
 def _create_copy(situation: Situation) -> Plan:
     worker = situation.recorded
-    return Plan((effects.CreateWorkload(worker.name, situation.copy_for(worker)),) if worker.can_run else ())
+    return Plan((CreateWorkload(worker.name, situation.copy_for(worker)),) if worker.can_run else ())
 
 
 def _is_stale(situation: Situation) -> bool:
@@ -130,9 +129,7 @@ def _keep_size(situation: Situation, job: Json) -> Plan:
     worker = situation.recorded
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     runs = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
-    warning = effects.AnnounceWorkload(
-        "Warning", f"{runs}, which this kind cannot change: create it again to have another"
-    )
+    warning = AnnounceWorkload("Warning", f"{runs}, which this kind cannot change: create it again to have another")
     removed = delete_workload(situation, worker, worker.copy) if worker.copy is not None else ()
     return Plan((warning, *removed, *sync_status(situation, [job])))
 
@@ -146,13 +143,13 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
         if worker.facts.has_had_owner:
             yield retry_vanished(situation)  # it ran for this very slice: it is not made a second time
         elif not isinstance(worker.kind, Unusable):
-            yield effects.CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, local))
+            yield CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, local))
         return
     if is_terminating(job):
         return
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker))
     if patch is not None:
-        yield effects.PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
+        yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
     elif prebuilt_workload(job) == situation.snapshot.key.name:
         yield from admit(situation, worker.name, workloads.CheckState.READY, situation.recorded_copy)
     yield from sync_status(situation, [job])

@@ -105,7 +105,8 @@ class Informer(Indexer):
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
-    """An informer of a server with the same address. The first list must have reached its resourceVersion."""
+    """An informer of a server with the same address. The first list must have reached its resourceVersion; handlers are
+    told first what has gone since."""
     initial: InitialList = attrs.field(factory=InitialList, kw_only=True)
     """The first list, if somebody has read it; no request is sent for it then."""
     heard_at: Callable[[], float] = attrs.field(default=anyio.current_time, kw_only=True)
@@ -275,19 +276,28 @@ class Informer(Indexer):
         sound, unknown = self._shapes.sorted_out(listed)
         listed_keys, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
+        gone_before = self._gone_before(sound) if not backwards else []
         self.predecessor, self._list_at = None, float("inf")
         self._tally.listed(self._listed)
         self._begin_list()
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
-        for key, obj in changed:
-            self._put(key, obj)
+        for gone in gone_before:
+            self._on_change(ObjectKey.of(gone), gone, None)
+        for key, put in changed:
+            self._put(key, put)
         for unreadable in unknown:
             listed_keys.add(ObjectKey.of(unreadable.object))
             self._note_unreadable(unreadable)
-        for gone in sorted({*self.keys(), *self.unreadable.outlines.keys()} - listed_keys):
-            self._put(gone, None)
+        for key in sorted({*self.keys(), *self.unreadable.outlines.keys()} - listed_keys):
+            self._put(key, None)
+
+    def _gone_before(self, listed: Sequence[Json]) -> list[Json]:
+        """What the predecessor had, and a first list has not: nobody else tells its handlers."""
+        uids = {ObjectKey.of(obj): uid(obj) for obj in listed} if self.predecessor is not None else {}
+        known = self.predecessor.values() if self.predecessor is not None else ()
+        return [obj for obj in known if uids.get(ObjectKey.of(obj)) != uid(obj)]
 
     async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
         """What a list has, and what of it is to be stored; others may run, as a worker decides how much that is."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -138,7 +138,7 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
 )
 def test_what_nobody_took_names_no_time(deactivate: bool, state: str, verdict: Rejection | None) -> None:
     """Kueue v0.19.2 would keep its quota until then (findings/kueue-retry-time-keeps-quota.sh)."""
-    seen = snapshot(workload(), worker("w1"))
+    seen = snapshot(workload(), worker("w1"), unchanged_here_for=timedelta(minutes=1))
     decided = decide(seen, Policy(Nomination((), not_taken=NotTaken("nobody took it", deactivate))))
     (written,) = (effect.object for effect in those(ApplyStatus, decided.effects))
     (entry,) = written["status"]["admissionChecks"]
