@@ -19,6 +19,7 @@ from multikueue.core.model.kinds import POD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, Expired, Invalid, NotFound, NotSent
+from multikueue.hooks import unfailing
 from multikueue.kube.client_options import ClientOptions
 from multikueue.kube.credentials.authenticator import Authenticators
 from multikueue.kube.http import requests
@@ -36,7 +37,6 @@ from multikueue.kube.log_stream import IDLE, LogLine, at_once, read_log
 from multikueue.kube.pod_exec import ExecRequest, Execution, execution
 from multikueue.kube.served_kinds import ServedKind, published_schema, served, served_by
 from multikueue.kube.tunnel import Tunnel, opened_tunnel
-from multikueue.logs import unfailing
 from multikueue.protocols import Known, ObjectList, Propagation, Received, RequestHook, Subresource, WatchEvent
 
 

@@ -17,7 +17,8 @@ from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
 from multikueue.core.model.names import ObjectKey
 from multikueue.errors import ApiError, Conflict
-from multikueue.logs import get_logger, unfailing
+from multikueue.hooks import unfailing
+from multikueue.logs import get_logger
 from multikueue.protocols import ControllerHook, Reconciler
 from multikueue.runtime.loop import loop_time, own_cancellation
 

@@ -23,11 +23,11 @@ from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload import ending
 from multikueue.core.workload.effects import MANAGER
 from multikueue.core.workload.seen.snapshot import PlanSettings
+from multikueue.hooks import unfailing
 from multikueue.kube import KubeClient
 from multikueue.kube.http.response_limits import AnswerLimits
 from multikueue.kube.informers.list_pages import InitialList
 from multikueue.kube.kubeconfigs.client_configuration import Given, is_configuration
-from multikueue.logs import unfailing
 from multikueue.protocols import ApiClient, ControllerHook, ManagerHook
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.queue_informers import QueueInformers

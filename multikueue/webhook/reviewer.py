@@ -22,8 +22,8 @@ from multikueue.adapters.admission import NOTHING, Admission, admit
 from multikueue.core.admission.reviews import BadReviewError, Review, allowed, parse_review
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE
 from multikueue.core.model.names import Json, ObjectKey, Resource
+from multikueue.hooks import unfailing
 from multikueue.kube.informers.informer import Informer
-from multikueue.logs import unfailing
 from multikueue.protocols import ApiClient, ReviewHook
 from multikueue.runtime.caches.queue_informers import only_spec
 from multikueue.runtime.job_event_handlers import log_problems

@@ -11,8 +11,8 @@ import attrs
 
 from multikueue.core.inventory.settings import PlacementSettings
 from multikueue.core.model.names import ObjectKey
+from multikueue.hooks import unfailing
 from multikueue.kube.informers.informer import Informer
-from multikueue.logs import unfailing
 from multikueue.protocols import ApiClient, ControllerHook, PlacementHook
 from multikueue.runtime.controller import Controller, KeyQueue, Process
 from multikueue.runtime.events import EventRecorder
