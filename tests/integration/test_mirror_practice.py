@@ -60,5 +60,8 @@ async def test_the_printed_commands_are_all_it_takes(tmp_path: Path) -> None:
         async def shown() -> bool:
             return "Running" in (await kubectl("get", "pods", "-l", f"job-name={name}"))[1]
 
+        async def logged() -> bool:  # who answers for logs is a process of its own, and may come up after the daemon
+            return (await kubectl("logs", f"job/{name}"))[1].startswith("started\n")
+
         await until(shown)
-        assert (await kubectl("logs", f"job/{name}"))[1].startswith("started\n")
+        await until(logged)
