@@ -17,7 +17,7 @@ from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.conditions import condition, conditions, new_condition, says_the_same, updated
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.model.quantities import Quantity
+from multikueue.core.model.quantities import MILLI, MOST_COUNTED, Quantity
 from multikueue.core.model.second_names import second_name
 
 CONDITION: Final = "MultiKueueManagerQuotaAutomation"
@@ -139,13 +139,19 @@ def _changed(group: Json, total: Amounts) -> list[Json] | None:
     """The group with these amounts for its only flavor; None if it says so already."""
     flavor = group["flavors"][0]
     covered = group["coveredResources"]
-    wanted = {name: total.get(name, _NOTHING) for name in covered}
+    wanted = {name: _counted(name, total.get(name, _NOTHING)) for name in covered}
     present = [(entry["name"], Quantity.parse(entry["nominalQuota"]).thousandths) for entry in flavor["resources"]]
     plain = all(set(entry) == {"name", "nominalQuota"} for entry in flavor["resources"])
     if plain and present == [(name, amount.thousandths) for name, amount in wanted.items()]:
         return None
     resources = [{"name": name, "nominalQuota": str(amount)} for name, amount in wanted.items()]
     return [{**group, "flavors": [{**flavor, "resources": resources}]}]
+
+
+def _counted(resource: str, amount: Quantity) -> Quantity:
+    """No more than Kueue counts: what is beyond 999E Kubernetes writes without its suffix, `1000E` as `1`."""
+    most = MOST_COUNTED if resource == "cpu" else MOST_COUNTED * MILLI
+    return attrs.evolve(amount, thousandths=min(amount.thousandths, most))
 
 
 def _sum(parts: Iterable[Amounts]) -> dict[str, Quantity]:

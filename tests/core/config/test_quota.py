@@ -129,6 +129,14 @@ class TestSums:
         cluster_queue = queue(flavor(memory="1"))
         assert amounts(result(cluster_queue, *({"memory": part} for part in parts))) == {"memory": total}
 
+    def test_a_sum_is_no_more_than_kueue_counts(self) -> None:
+        """A hundred queues with 10E each came to `1000E`, which Kubernetes writes as `1`."""
+        queues = [{"cpu": "5P", "memory": "10E"}] * 100
+        wanted = {"cpu": "9223372036854775807m", "memory": "9223372036854775807"}
+        written = result(queue(), *queues)
+        assert amounts(written) == wanted
+        assert result(queue(flavor(**wanted)), *queues).resource_groups is None
+
     def test_everything_else_about_the_queue_stays(self) -> None:
         cluster_queue = queue(conditions=[a_condition("Active")])
         done = result(cluster_queue, {"cpu": "2"})
