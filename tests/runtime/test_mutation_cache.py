@@ -208,6 +208,26 @@ async def test_nothing_is_known_of_writes_to_a_server_that_was_restored_from_a_b
         assert (cache.get(written), cache.of(OWNER), cache.get(deleted) is not None) == (None, [], True)
 
 
+async def test_handlers_are_told_of_what_was_written_and_went_before_it_was_shown() -> None:
+    """The server forgot its history after the answers: nobody knew that job copies had been there, whose pods were still ending. What
+    the list may be too old for is waited for, and what we have deleted is no surprise."""
+    server = FakeServer(
+        [listed("5"), listed("9", obj("b", "7", uid="u"))],
+        [[wait(3), Broken(Expired("gone"))], [wait(1e6)]],
+    )
+    told: list[str] = []
+    cache = MutationCache(
+        Informer(server, JOB, on_change=lambda key, _, new: told.append(f"{key.name}{' gone' if new is None else ''}"))
+    )
+    async with running(cache.informer.run):
+        await cache.informer.wait_synced()
+        for name, version in (("a", "6"), ("b", "7"), ("c", "8"), ("d", "12")):
+            cache.wrote(obj(name, version, uid="u"))
+        cache.removed(ObjectKey("n", "c"), "u")
+        await anyio.sleep(8)
+        assert told == ["a gone", "b"]
+
+
 async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:
     """Its address is the same, and its copies are not there."""
     async with mutated(listed("500", obj("a", "400"))) as earlier:

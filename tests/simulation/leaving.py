@@ -15,7 +15,14 @@ from multikueue.core.model.kinds import JOB, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.marks import mark_of
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, uid
-from multikueue.core.model.workloads import cluster_name, finish_reason, is_admitted, is_evicted
+from multikueue.core.model.workloads import (
+    CheckState,
+    check_state,
+    cluster_name,
+    finish_reason,
+    is_admitted,
+    is_evicted,
+)
 from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs.pods import has_ended as pod_has_ended
 from multikueue.sandbox.jobs.pods import owners
@@ -46,6 +53,8 @@ class Copy:
     """What it is a copy of: two attempts at the same have the same."""
     workloads: set[ObjectKey]
     """Those it is for: an elastic job has one after the other."""
+    made: float
+    """When, on the loop's clock."""
 
 
 @attrs.define(eq=False)
@@ -61,6 +70,8 @@ class Leaving:
     """What runs, or ends: by worker and the pod's UID."""
     _gone: dict[str, float] = attrs.field(factory=dict)
     """Until when pods are waited for of copies that had not ended and are gone, by their run."""
+    _ready_at: dict[ObjectKey, float] = attrs.field(factory=dict)
+    """When our check of a Workload was Ready last: the daemon knew of its job copy."""
     _ends: dict[tuple[Any, ...], list[Json]] = attrs.field(factory=dict)
     """How copies have ended: their last statuses."""
     _counts: dict[tuple[Any, ...], dict[str, int]] = attrs.field(factory=dict)
@@ -92,7 +103,9 @@ class Leaving:
             local = find(self.world.manager, KINDS[item.plural].resource, item.key)
             is_pod = item.plural == POD_RESOURCE.plural
             of = (workload,) if is_pod else (item, uid(local) if local is not None else "")
-            self._copies[uid(obj)] = Copy(item, mark_of(obj) if is_pod else uid(obj), of, {workload})
+            self._copies[uid(obj)] = Copy(
+                item, mark_of(obj) if is_pod else uid(obj), of, {workload}, anyio.current_time()
+            )
         copy = self._copies.get(uid(obj))
         if copy is not None and new is not None and (workload := workload_of(worker, item, new)) is not None:
             copy.workloads.add(workload)
@@ -146,6 +159,8 @@ class Leaving:
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
         """The job of the manager shows its end: as a copy ended, or as somebody has settled."""
+        if row.plural == WORKLOAD.plural and new is not None and check_state(new, CHECK) is CheckState.READY:
+            self._ready_at[ObjectKey.of(new)] = anyio.current_time()
         if row.plural != JOB.plural or new is None or KINDS[row.plural].ending(new) is None:
             return
         item = Item(row.plural, ObjectKey.of(new))
@@ -187,8 +202,10 @@ class Leaving:
         return anyio.current_time() >= self._gone.get(copy.run, 0.0) and self._is_excused(worker, copy)
 
     def _waited_for(self, copy: Copy) -> float:
-        """Until when pods of a copy that goes now are waited for: for their grace period."""
-        known = (find(self.world.manager, WORKLOAD, key) for key in copy.workloads)
+        """Until when pods of a copy that goes now are waited for: for their grace period. But not of one whose creation
+        had no answer, and that went before it was shown."""
+        told = (key for key in copy.workloads if self._ready_at.get(key, 0.0) >= copy.made)
+        known = (find(self.world.manager, WORKLOAD, key) for key in told)
         graces = [min(pod_grace(workload), LONGEST_GRACE) for workload in known if workload is not None]
         return anyio.current_time() + max((grace.total_seconds() for grace in graces), default=0.0)
 

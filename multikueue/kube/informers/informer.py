@@ -14,7 +14,7 @@ import attrs
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import resource_version, uid
+from multikueue.core.model.objects import resource_version, uid, version_number
 from multikueue.core.model.shape import Check, object_flaw
 from multikueue.core.model.slimmed import known_spec, size_noted
 from multikueue.core.model.writers import drop_managed_fields
@@ -105,8 +105,8 @@ class Informer(Indexer):
     lifetime: float = attrs.field(default=float("inf"), kw_only=True)
     """Seconds after which a watch is renewed. API servers check credentials only when a request begins."""
     predecessor: Informer | None = attrs.field(default=None, kw_only=True)
-    """An informer of a server with the same address. The first list must have reached its resourceVersion; handlers are
-    told first what has gone since."""
+    """An informer of a server with the same address. The first list must have reached its resourceVersion; of what that
+    one knew, and the list has not, handlers are told that it is gone."""
     initial: InitialList = attrs.field(factory=InitialList, kw_only=True)
     """The first list, if somebody has read it; no request is sent for it then."""
     heard_at: Callable[[], float] = attrs.field(default=anyio.current_time, kw_only=True)
@@ -131,6 +131,8 @@ class Informer(Indexer):
     _listed: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
     """By object of the list that is being read, its bytes; and in `_ready`, those that are as they will be stored."""
     _ready: set[ObjectKey] = attrs.field(factory=set, init=False)
+    _expected: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
+    """What was written, and is still to be shown."""
     _shapes: ObjectShapes = attrs.field(init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
@@ -220,6 +222,16 @@ class Informer(Indexer):
         """Count the time of failures from when an earlier informer of the same server began to fail."""
         self.status = self.status.inherited(earlier.status)
 
+    def expect(self, written: Json) -> None:
+        """The server answered a write with this object: if a list shows that it went before any event has shown it,
+        handlers are told so."""
+        if _is_newer(written, self.resource_version):
+            self._expected[ObjectKey.of(written)] = written
+
+    def expect_no_more(self, key: ObjectKey) -> None:
+        """Whoever has written it has deleted it as well."""
+        self._expected.pop(key, None)
+
     async def wait_synced(self) -> None:
         """Wait until the first list is in the store."""
         while not self.status.synced:
@@ -276,14 +288,15 @@ class Informer(Indexer):
         sound, unknown = self._shapes.sorted_out(listed)
         listed_keys, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
-        gone_before = self._gone_before(sound) if not backwards else []
+        gone_unseen = [] if backwards else self._gone_unseen(sound, listed.resource_version)
         self.predecessor, self._list_at = None, float("inf")
         self._tally.listed(self._listed)
         self._begin_list()
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
-        for gone in gone_before:
+        self._expected = {key: obj for key, obj in self._expected.items() if _is_newer(obj, listed.resource_version)}
+        for gone in gone_unseen:
             self._on_change(ObjectKey.of(gone), gone, None)
         for key, put in changed:
             self._put(key, put)
@@ -293,11 +306,11 @@ class Informer(Indexer):
         for key in sorted({*self.keys(), *self.unreadable.outlines.keys()} - listed_keys):
             self._put(key, None)
 
-    def _gone_before(self, listed: Sequence[Json]) -> list[Json]:
-        """What the predecessor had, and a first list has not: nobody else tells its handlers."""
-        uids = {ObjectKey.of(obj): uid(obj) for obj in listed} if self.predecessor is not None else {}
-        known = self.predecessor.values() if self.predecessor is not None else ()
-        return [obj for obj in known if uids.get(ObjectKey.of(obj)) != uid(obj)]
+    def _gone_unseen(self, listed: Sequence[Json], version: str) -> list[Json]:
+        """What the predecessor had, or was written, and a list of this version has not: no event tells."""
+        known = [*(self.predecessor.values() if self.predecessor is not None else ()), *self._expected.values()]
+        uids = {ObjectKey.of(obj): uid(obj) for obj in listed} if known else {}
+        return [obj for obj in known if uids.get(ObjectKey.of(obj)) != uid(obj) and not _is_newer(obj, version)]
 
     async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
         """What a list has, and what of it is to be stored; others may run, as a worker decides how much that is."""
@@ -344,6 +357,8 @@ class Informer(Indexer):
 
     def _put(self, key: ObjectKey, new: Json | None) -> None:
         old, was_unreadable = self.put(key, new), self.unreadable.forget(key)
+        if key in self._expected and uid(self._expected[key]) in (uid(new or {}), uid(old or {})):
+            del self._expected[key]
         old = old if was_unreadable is None else was_unreadable
         if old is not None or new is not None:
             self._on_change(key, old, new)
@@ -377,3 +392,7 @@ class Informer(Indexer):
         self._changed.set()
         self._changed = anyio.Event()
         self._on_status(status)
+
+
+def _is_newer(obj: Json, version: str) -> bool:
+    return version_number(resource_version(obj)) > version_number(version)

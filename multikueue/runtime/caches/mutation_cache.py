@@ -153,6 +153,7 @@ class MutationCache:
             size = 0 if self.informer.slim is None else size_noted(obj) or size_of(obj)
             kept = self.informer.kept({**obj, "metadata": metadata}, size)
             self._written[key] = self._write(kept or obj)
+            self.informer.expect(kept or obj)
 
     def _write(self, obj: Json) -> _Write:
         entries = self.index(obj)
@@ -168,6 +169,7 @@ class MutationCache:
         """
         self._forget_settled()
         self._written.pop(key, None)
+        self.informer.expect_no_more(key)
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
         self._deleted[key] = _Deletion(object_uid, loop_time() + DELETION_GRACE, is_certain)
 
