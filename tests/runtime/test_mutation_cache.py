@@ -209,8 +209,8 @@ async def test_nothing_is_known_of_writes_to_a_server_that_was_restored_from_a_b
 
 
 async def test_handlers_are_told_of_what_was_written_and_went_before_it_was_shown() -> None:
-    """The server forgot its history after the answers: nobody knew that job copies had been there, whose pods were still ending. What
-    the list may be too old for is waited for, and what we have deleted is no surprise."""
+    """The server forgot its history after the answers: nobody knew that job copies had been there, whose pods ended.
+    What the list may be too old for is waited for, and what we have deleted is no surprise."""
     server = FakeServer(
         [listed("5"), listed("9", obj("b", "7", uid="u"))],
         [[wait(3), Broken(Expired("gone"))], [wait(1e6)]],

@@ -266,14 +266,14 @@ def not_taken_keeps_its_quota() -> AbstractContextManager[Any]:
     """Not taken: Kueue is told to wait, and keeps its quota until then."""
 
     def not_taken(situation: Situation, why: NotTaken) -> Effect:
-        return check_updates.retry(situation, why.message, timedelta(minutes=1))
+        return check_updates.retry(situation, why.message, timedelta(days=1))
 
     return mock.patch.object(check_updates, "not_taken", not_taken)
 
 
 def what_waits_goes_round_at_once() -> AbstractContextManager[Any]:
-    """Quota is given back without a time where the clocks differ, too."""
-    return mock.patch.object(check_updates, "STEADY", timedelta(0))
+    """Quota is given back as soon as it is there, where our clock says that it has been held for long."""
+    return mock.patch.object(check_updates, "QUOTA_HELD", timedelta(0))
 
 
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:

@@ -83,8 +83,8 @@ def check_entry(
         name: the check's.
         state: the new one.
         message: what it says.
-        now: the manager's wall clock.
-        after: for Retry: how long Kueue waits before the Workload gets quota again.
+        now: when it changes: the manager's wall clock.
+        after: for Retry: how long after that Kueue evicts it.
     """
     old = check(workload, name) or {"name": name}
     since = old.get("lastTransitionTime") if old.get("state") == state else None

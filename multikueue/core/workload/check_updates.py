@@ -31,7 +31,7 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
-from multikueue.core.workload.seen.graces import LEFTOVER_AGAIN, STEADY
+from multikueue.core.workload.seen.graces import QUOTA_HELD
 from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -51,7 +51,8 @@ def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Eff
 
 
 def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
-    """Ask Kueue to evict it and to try again, at once or after a time; with the earlier runs that are the reason."""
+    """Ask Kueue to evict it and to try again, at once or so long after it has got its quota; with the earlier runs that
+    are the reason."""
     waits = _waits_for(situation, runs, _with_previous(situation, base))
     return _alone(situation, CheckState.RETRY, base, after, *waits)
 
@@ -59,11 +60,10 @@ def retry(situation: Situation, base: str, after: timedelta | None = None, runs:
 def give_back(situation: Situation, base: str, runs: Sequence[EarlierRun] = ()) -> Effect:
     """Give quota back that has been held for too long: what waits in its queue comes first.
 
-    Without a time for the next try: Kueue (v0.19.2) keeps the quota of what names one until then. But where it has got
-    its quota a moment ago, and has waited for long by its times alone, the clocks differ: it would go round at once.
+    Kueue (v0.19.2) evicts what names a time when that is over, and keeps its quota until then. This one is over a
+    minute after it got its quota, by Kueue's clock: as a rule long ago. Where ours is ahead, it would go round at once.
     """
-    after = None if situation.snapshot.unchanged_here_for >= STEADY else LEFTOVER_AGAIN
-    return retry(situation, base, after, runs)
+    return retry(situation, base, QUOTA_HELD, runs)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -294,7 +294,8 @@ def _checked(situation: Situation, state: CheckState, message: Message) -> Json:
 
 
 def _entry(situation: Situation, state: CheckState, message: Message, after: timedelta | None = None) -> Json:
-    return check_entry(situation.workload, situation.check, state, message.render(), situation.now, after)
+    now = situation.now if after is None else situation.facts.reserved_at or situation.now
+    return check_entry(situation.workload, situation.check, state, message.render(), now, after)
 
 
 def _with_previous(situation: Situation, base: str) -> str:

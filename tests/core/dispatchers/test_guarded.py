@@ -6,7 +6,7 @@ import asyncio
 import json
 import math
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import attrs
@@ -15,10 +15,11 @@ import pytest
 from multikueue.core.dispatchers.dispatcher import Candidate, Candidates, Nomination, NotTaken
 from multikueue.core.dispatchers.guarded import RETRY, SOONEST, Guarded
 from multikueue.core.dispatchers.reasons import Reason
+from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.workloads import Rejection
 from multikueue.errors import Cause
-from tests.core.building import candidates, condition, copy_of, snapshot, worker, workload
+from tests.core.building import RESERVED_AT, candidates, condition, copy_of, snapshot, worker, workload
 from tests.core.door import NOW, AnnounceWorkload, ApplyStatus, decide, sole, those
 from tests.core.wording import in_words, verdict_written, words
 
@@ -134,15 +135,19 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
 
 
 @pytest.mark.parametrize(
-    ("deactivate", "state", "verdict"), [(False, "Retry", None), (True, "Rejected", Rejection.NOT_TAKEN)]
+    ("deactivate", "state", "since", "verdict"),
+    [(False, "Retry", RESERVED_AT, None), (True, "Rejected", timestamp(NOW), Rejection.NOT_TAKEN)],
 )
-def test_what_nobody_took_names_no_time(deactivate: bool, state: str, verdict: Rejection | None) -> None:
-    """Kueue v0.19.2 would keep its quota until then (findings/kueue-retry-time-keeps-quota.sh)."""
-    seen = snapshot(workload(), worker("w1"), unchanged_here_for=timedelta(minutes=1))
+def test_what_nobody_took_keeps_its_quota_for_a_minute_in_all(
+    deactivate: bool, state: str, since: str, verdict: Rejection | None
+) -> None:
+    """Kueue v0.19.2 keeps it until the time that is named (findings/kueue-retry-time-keeps-quota.sh)."""
+    seen = snapshot(workload(), worker("w1"))
     decided = decide(seen, Policy(Nomination((), not_taken=NotTaken("nobody took it", deactivate))))
     (written,) = (effect.object for effect in those(ApplyStatus, decided.effects))
     (entry,) = written["status"]["admissionChecks"]
-    assert (entry["state"], "requeueAfterSeconds" in entry) == (state, False)
+    assert (entry["state"], entry["lastTransitionTime"]) == (state, since)
+    assert entry.get("requeueAfterSeconds") == (None if deactivate else 60)
     assert verdict_written(decided) == verdict
 
 

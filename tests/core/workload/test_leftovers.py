@@ -125,19 +125,18 @@ class TestSendingBack:
         waits = self.entry(beside(left(), quiet_for=LATE - timedelta(seconds=1)))
         assert waits is not None
         assert waits["state"] == "Pending"
-        entry = self.entry(beside(left(), quiet_for=LATE, unchanged_here_for=LATE))
-        later = LATE + timedelta(hours=1)
-        assert self.entry(beside(left(), quiet_for=later, unchanged_here_for=later)) == entry
+        entry = self.entry(beside(left(), quiet_for=LATE))
+        assert self.entry(beside(left(), quiet_for=LATE + timedelta(hours=1))) == entry
         assert entry is not None
         assert entry["state"] == "Retry"
-        assert "requeueAfterSeconds" not in entry, "Kueue would keep the quota for that time"
         assert "UID uid-left" in entry["message"]
 
-    def test_where_clocks_differ_it_goes_round_once_a_minute(self) -> None:
-        """By ours it has waited for an hour as soon as it has quota: it was sent back 60 times a second (seed 47)."""
-        entry = self.entry(beside(left(), quiet_for=LATE, unchanged_here_for=timedelta(0)))
+    def test_it_goes_round_once_a_minute_by_kueues_clock(self) -> None:
+        """Kueue keeps its quota until the time that is named. By our clock, an hour ahead, it has waited for long when it
+        gets quota: it was sent back 60 times a second (seed 47), and later kept its quota for an hour (seed 87)."""
+        entry = self.entry(beside(left(), quiet_for=LATE))
         assert entry is not None
-        assert entry["requeueAfterSeconds"] == 60
+        assert (entry["lastTransitionTime"], entry["requeueAfterSeconds"]) == (RESERVED_AT, 60)
 
     @pytest.mark.parametrize(("active", "state"), [(False, "Retry"), (True, "Pending")])
     def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self, active: bool, state: str | None) -> None:
