@@ -132,7 +132,7 @@ class TestSendingBack:
         assert "UID uid-left" in entry["message"]
 
     def test_it_goes_round_once_a_minute_by_kueues_clock(self) -> None:
-        """Kueue keeps its quota until the time that is named. By our clock, an hour ahead, it has always waited for long:
+        """Kueue keeps its quota until the time that is named. Where ours is ahead it has always waited for long:
         it was sent back 60 times a second (seed 47), and later kept its quota for an hour (seed 87)."""
         entry = self.entry(beside(left(), quiet_for=LATE))
         assert entry is not None
