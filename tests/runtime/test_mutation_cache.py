@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import JOB
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import Expired, Unreachable
 from multikueue.kube import Informer
-from multikueue.protocols import ObjectList
+from multikueue.protocols import ObjectList, UnreadableObject
 from multikueue.runtime.caches.mutation_cache import DELETION_GRACE, REFUSALS_COUNT, REFUSED_FOR, MutationCache
 from multikueue.testing import running
 from tests.kube.fake_server import Broken, FakeServer, Step, Told, listed, obj, wait
@@ -211,21 +211,27 @@ async def test_nothing_is_known_of_writes_to_a_server_that_was_restored_from_a_b
 async def test_handlers_are_told_of_what_was_written_and_went_before_it_was_shown() -> None:
     """The server forgot its history after the answers: nobody knew that job copies had been there, whose pods ended.
     What the list may be too old for is waited for, and what we have deleted is no surprise."""
+    unreadable = UnreadableObject(obj("e", "8"), "it has no spec")
+    second = ObjectList([obj("b", "7", uid="u")], "9", (unreadable,))
     server = FakeServer(
-        [listed("5"), listed("9", obj("b", "7", uid="u"))],
-        [[wait(3), Broken(Expired("gone"))], [wait(1e6)]],
+        [listed("5", obj("f", "4", uid="u")), second], [[wait(3), Broken(Expired("gone"))], [wait(1e6)]]
     )
     told: list[str] = []
     cache = MutationCache(
-        Informer(server, JOB, on_change=lambda key, _, new: told.append(f"{key.name}{' gone' if new is None else ''}"))
+        Informer(
+            server,
+            JOB,
+            keeps_unreadable=True,
+            on_change=lambda key, _, new: told.append(f"{key.name}{' gone' if new is None else ''}"),
+        )
     )
     async with running(cache.informer.run):
         await cache.informer.wait_synced()
-        for name, version in (("a", "6"), ("b", "7"), ("c", "8"), ("d", "12")):
+        for name, version in (("a", "6"), ("b", "7"), ("c", "8"), ("d", "12"), ("e", "8"), ("f", "8")):
             cache.wrote(obj(name, version, uid="u"))
         cache.removed(ObjectKey("n", "c"), "u")
         await anyio.sleep(8)
-        assert told == ["a gone", "b"]
+        assert told == ["f", "a gone", "b", "e", "f gone"]
 
 
 async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:

@@ -288,7 +288,8 @@ class Informer(Indexer):
         sound, unknown = self._shapes.sorted_out(listed)
         listed_keys, changed = await self._prepared(sound)
         # NO AWAIT from here on: nobody may see half a list.
-        gone_unseen = [] if backwards else self._gone_unseen(sound, listed.resource_version)
+        there = [*sound, *(unreadable.object for unreadable in unknown)]
+        gone_unseen = [] if backwards else self._gone_unseen(there, listed.resource_version)
         self.predecessor, self._list_at = None, float("inf")
         self._tally.listed(self._listed)
         self._begin_list()
@@ -309,8 +310,13 @@ class Informer(Indexer):
     def _gone_unseen(self, listed: Sequence[Json], version: str) -> list[Json]:
         """What the predecessor had, or was written, and a list of this version has not: no event tells."""
         known = [*(self.predecessor.values() if self.predecessor is not None else ()), *self._expected.values()]
-        uids = {ObjectKey.of(obj): uid(obj) for obj in listed} if known else {}
-        return [obj for obj in known if uids.get(ObjectKey.of(obj)) != uid(obj) and not _is_newer(obj, version)]
+        uids = (
+            {ObjectKey.of(obj): uid(obj) for obj in listed} if known else {}
+        )  # that of an unreadable one may be unknown
+        unseen = (obj for obj in known if uid(self.get(ObjectKey.of(obj)) or {}) != uid(obj))
+        return [
+            obj for obj in unseen if uids.get(ObjectKey.of(obj)) not in ("", uid(obj)) and not _is_newer(obj, version)
+        ]
 
     async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
         """What a list has, and what of it is to be stored; others may run, as a worker decides how much that is."""
