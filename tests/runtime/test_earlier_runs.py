@@ -17,6 +17,7 @@ from multikueue.adapters import BUILTIN, AdapterRegistry
 from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, uid
+from multikueue.core.model.workloads import evictions, retry_count
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, WatchEvent
 from multikueue.runtime.manager import Manager
@@ -25,7 +26,7 @@ from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from tests.core.door import NAME_TAKEN
-from tests.runtime.fleet import LONG, Fleet, now, until
+from tests.runtime.fleet import CHECK, LONG, Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -236,6 +237,32 @@ async def test_so_may_one_that_went_between_two_kubeconfigs_of_its_worker() -> N
         await _delete_there(fleet, first, "Background")
         await fleet.rotate(first, "another")
         await _runs_again_in_time(seen)
+
+
+async def test_what_was_sent_back_for_a_leftover_is_later_sent_back_at_once() -> None:
+    """Kueue keeps the time that was named then, and would wait as long for each later one, as v0.19.2 does."""
+    fleet = await Fleet.connected("worker1", "worker2")
+    seen = Copies.on(fleet)
+
+    async def sent_back() -> bool:
+        return bool(retry_count(await fleet.workload(), CHECK))
+
+    async with fleet.kueues(LONG), fleet.dispatching():
+        first = await _placed(fleet, seen)
+        await slow_to_end(fleet, first)
+        await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+        await until(sent_back, within=2000)
+        await slow_to_end(fleet, first, on=False)
+        await until(fleet.running_on, within=2000)
+        await anyio.sleep(5)
+        (place,) = await fleet.running_on()
+        before = evictions(workload := await fleet.workload())
+        await evict(DirectClient(fleet.workers[place]), ObjectKey.of(workload), clock=now)
+
+        async def evicted() -> bool:
+            return evictions(await fleet.workload()) > before
+
+        await until(evicted, within=5)
 
 
 OF_PODS: Final = "batch.kubernetes.io/job-name"

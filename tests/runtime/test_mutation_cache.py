@@ -212,9 +212,9 @@ async def test_handlers_are_told_of_what_was_written_and_went_before_it_was_show
     """The server forgot its history after the answers: nobody knew that job copies had been there, whose pods ended.
     What the list may be too old for is waited for, and what we have deleted is no surprise."""
     unreadable = UnreadableObject(obj("e", "8"), "it has no spec")
-    second = ObjectList([obj("b", "7", uid="u")], "9", (unreadable,))
+    second = ObjectList([obj("b", "7", uid="b")], "9", (unreadable,))
     server = FakeServer(
-        [listed("5", obj("f", "4", uid="u")), second], [[wait(3), Broken(Expired("gone"))], [wait(1e6)]]
+        [listed("5", obj("f", "4", uid="f")), second], [[wait(3), Broken(Expired("gone"))], [wait(1e6)]]
     )
     told: list[str] = []
     cache = MutationCache(
@@ -228,10 +228,25 @@ async def test_handlers_are_told_of_what_was_written_and_went_before_it_was_show
     async with running(cache.informer.run):
         await cache.informer.wait_synced()
         for name, version in (("a", "6"), ("b", "7"), ("c", "8"), ("d", "12"), ("e", "8"), ("f", "8")):
-            cache.wrote(obj(name, version, uid="u"))
-        cache.removed(ObjectKey("n", "c"), "u")
+            cache.wrote(obj(name, version, uid=name))
+        cache.removed(ObjectKey("n", "c"), "c")
         await anyio.sleep(8)
         assert told == ["f", "a gone", "b", "e", "f gone"]
+
+
+async def test_what_an_earlier_cache_wrote_and_went_is_told_by_the_next() -> None:
+    """Its answer came late, or no watch showed it before the worker got other credentials."""
+    told: list[str] = []
+    server = FakeServer([listed("9")], [[wait(1e6)]])
+    async with mutated(listed("5")) as earlier:
+        informer = Informer(server, JOB, predecessor=earlier.informer, on_change=lambda key, *_: told.append(key.name))
+        earlier.wrote(obj("a", "6", uid="a"))
+        cache = MutationCache(informer)
+        cache.inherit(earlier)
+        earlier.wrote(obj("b", "7", uid="b"))
+        async with running(informer.run):
+            await informer.wait_synced()
+        assert told == ["a", "b"]
 
 
 async def test_nothing_is_inherited_from_a_server_that_was_another_one() -> None:

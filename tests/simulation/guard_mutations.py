@@ -73,6 +73,11 @@ def rotations_forget_writes() -> AbstractContextManager[Any]:
     return mock.patch.object(MutationCache, "inherit", return_value=None)
 
 
+def what_went_before_it_was_shown_is_not_told() -> AbstractContextManager[Any]:
+    """A list lacks what was written and no watch has shown: nobody knows of its pods."""
+    return mock.patch.object(MutationCache, "_unshown", return_value=())
+
+
 def work_under_way_is_not_known() -> AbstractContextManager[Any]:
     """A decision does not know what this process is doing on a worker."""
     return mock.patch.object(WorkerExecutor, "in_flight", return_value=Idle())
@@ -105,6 +110,7 @@ GUARDS: Final[Mapping[str, Mutation]] = MappingProxyType(
             decisions.doubts_end_at_once,
             drains_forget_what_is_evicted,
             rotations_forget_writes,
+            what_went_before_it_was_shown_is_not_told,
             work_under_way_is_not_known,
             decisions.stale_jobs_are_taken_over,
             decisions.deleted_workloads_leave_copies,

@@ -115,7 +115,7 @@ class Leaving:
         if copy is None or item.plural == POD_RESOURCE.plural:
             return
         if KINDS[item.plural].ending(obj) is None:
-            self._gone |= {copy.run: self._waited_for(copy)} if new is None else {}
+            self._gone |= {copy.run: self._waited_for(worker, copy)} if new is None else {}
             return
         if new is not None and (old is None or KINDS[item.plural].ending(old) is None):
             self._ends.setdefault(copy.of, []).append(new)
@@ -201,10 +201,11 @@ class Leaving:
         """Whether nobody waits for pods of a copy that somebody has removed: they take too long to end."""
         return anyio.current_time() >= self._gone.get(copy.run, 0.0) and self._is_excused(worker, copy)
 
-    def _waited_for(self, copy: Copy) -> float:
+    def _waited_for(self, worker: SimCluster, copy: Copy) -> float:
         """Until when pods of a copy that goes now are waited for: for their grace period. But not of one whose creation
         had no answer, and that went before it was shown."""
-        told = (key for key in copy.workloads if self._ready_at.get(key, 0.0) >= copy.made)
+        answered = copy.run in worker.answered
+        told = (key for key in copy.workloads if answered or self._ready_at.get(key, 0.0) >= copy.made)
         known = (find(self.world.manager, WORKLOAD, key) for key in told)
         graces = [min(pod_grace(workload), LONGEST_GRACE) for workload in known if workload is not None]
         return anyio.current_time() + max((grace.total_seconds() for grace in graces), default=0.0)

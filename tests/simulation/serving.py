@@ -16,6 +16,7 @@ import orjson
 from aiohttp import web
 
 from multikueue.core.model.kinds import WORKLOAD
+from multikueue.core.model.objects import uid
 from multikueue.errors import ApiError, Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient
 from multikueue.kube.client_options import ClientOptions
@@ -79,6 +80,8 @@ class Front:
             return answer if what == UNDRAWN else self._hostile(target, answer)
 
         answer = await link.carry(what, act, self.life, writes=target.verb not in READS)
+        if target.verb == "create" and isinstance(answer, web.Response) and isinstance(answer.body, bytes):
+            self.cluster.answered.add(uid(orjson.loads(answer.body)))
         return await self._watch(request, what) if target.verb == "watch" else answer
 
     def _hostile(self, target: Route, answer: web.StreamResponse) -> web.StreamResponse:

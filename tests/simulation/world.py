@@ -85,6 +85,8 @@ class SimCluster:
     skew: float
     names: set[str] = attrs.field(factory=set)
     """The names of other MultiKueueClusters that lead, or led, to it."""
+    answered: set[str] = attrs.field(factory=set)
+    """The UIDs of what the daemon has created there, and has got the answer."""
 
     def serves(self, resource: Resource) -> bool:
         """Whether its API server has that kind."""

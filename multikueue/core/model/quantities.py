@@ -10,8 +10,8 @@ import attrs
 
 MILLI: Final = 1000
 """Thousandths in one unit. Kueue counts CPU in them and everything else in whole units."""
-MOST_COUNTED: Final = 2**63 - 1
-"""Of those: it counts in 64 bits."""
+MOST_COUNTED: Final = 10**18
+"""Of those, in one amount: Kueue counts in 64 bits, and before v0.18 the sum of a cohort had to fit as well."""
 
 BINARY: Final = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 """What the binary suffixes stand for."""

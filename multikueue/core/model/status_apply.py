@@ -83,7 +83,7 @@ def check_entry(
         name: the check's.
         state: the new one.
         message: what it says.
-        now: when it changes: the manager's wall clock.
+        now: from when the state counts: the manager's wall clock, or when Kueue gave the quota.
         after: for Retry: how long after that Kueue evicts it.
     """
     old = check(workload, name) or {"name": name}

@@ -50,11 +50,11 @@ def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Eff
     return _alone(situation, CheckState.REJECTED, base, None, stated)
 
 
-def retry(situation: Situation, base: str, after: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
-    """Ask Kueue to evict it and to try again, at once or so long after it has got its quota; with the earlier runs that
-    are the reason."""
+def retry(situation: Situation, base: str, held: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
+    """Ask Kueue to evict it and to try again: at once, or once it has `held` its quota for so long; with the earlier
+    runs that are the reason."""
     waits = _waits_for(situation, runs, _with_previous(situation, base))
-    return _alone(situation, CheckState.RETRY, base, after, *waits)
+    return _alone(situation, CheckState.RETRY, base, held, *waits)
 
 
 def give_back(situation: Situation, base: str, runs: Sequence[EarlierRun] = ()) -> Effect:
@@ -294,8 +294,11 @@ def _checked(situation: Situation, state: CheckState, message: Message) -> Json:
 
 
 def _entry(situation: Situation, state: CheckState, message: Message, after: timedelta | None = None) -> Json:
-    now = situation.now if after is None else situation.facts.reserved_at or situation.now
-    return check_entry(situation.workload, situation.check, state, message.render(), now, after)
+    known = workloads.check(situation.workload, situation.check) or {}
+    if state is CheckState.RETRY and "requeueAfterSeconds" in known:  # Kueue keeps it, and owns it as well
+        after = after or timedelta(0)
+    since = situation.now if after is None else situation.facts.reserved_at or situation.now
+    return check_entry(situation.workload, situation.check, state, message.render(), since, after)
 
 
 def _with_previous(situation: Situation, base: str) -> str:

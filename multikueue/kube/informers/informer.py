@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import anyio
@@ -131,8 +131,8 @@ class Informer(Indexer):
     _listed: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
     """By object of the list that is being read, its bytes; and in `_ready`, those that are as they will be stored."""
     _ready: set[ObjectKey] = attrs.field(factory=set, init=False)
-    _expected: dict[ObjectKey, Json] = attrs.field(factory=dict, init=False)
-    """What was written, and is still to be shown."""
+    unshown: Callable[[], Iterable[Json]] = attrs.field(default=tuple, init=False)
+    """What was written and is newer than what has been read: a list that lacks it shows that it is gone."""
     _shapes: ObjectShapes = attrs.field(init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
@@ -222,16 +222,6 @@ class Informer(Indexer):
         """Count the time of failures from when an earlier informer of the same server began to fail."""
         self.status = self.status.inherited(earlier.status)
 
-    def expect(self, written: Json) -> None:
-        """The server answered a write with this object: if a list shows that it went before any event has shown it,
-        handlers are told so."""
-        if _is_newer(written, self.resource_version):
-            self._expected[ObjectKey.of(written)] = written
-
-    def expect_no_more(self, key: ObjectKey) -> None:
-        """Whoever has written it has deleted it as well."""
-        self._expected.pop(key, None)
-
     async def wait_synced(self) -> None:
         """Wait until the first list is in the store."""
         while not self.status.synced:
@@ -286,51 +276,60 @@ class Informer(Indexer):
     async def _replace(self, listed: ObjectList, backwards: bool) -> None:
         self._tally.check(len(listed.items) + len(listed.unreadable), sum(self._listed.values()))
         sound, unknown = self._shapes.sorted_out(listed)
-        listed_keys, changed = await self._prepared(sound)
+        uids, changed = await self._prepared(sound)
+        uids |= {ObjectKey.of(unreadable.object): uid(unreadable.object) for unreadable in unknown}
+        gone_unseen = [] if backwards else await self._gone_unseen(uids, listed.resource_version)
         # NO AWAIT from here on: nobody may see half a list.
-        there = [*sound, *(unreadable.object for unreadable in unknown)]
-        gone_unseen = [] if backwards else self._gone_unseen(there, listed.resource_version)
         self.predecessor, self._list_at = None, float("inf")
         self._tally.listed(self._listed)
         self._begin_list()
         if backwards:
             log.warning("resourceVersion went backwards: relisting", resource=str(self.resource))
             self.status = self.status.went_backwards()  # before the handlers run: they may read it
-        self._expected = {key: obj for key, obj in self._expected.items() if _is_newer(obj, listed.resource_version)}
         for gone in gone_unseen:
             self._on_change(ObjectKey.of(gone), gone, None)
         for key, put in changed:
             self._put(key, put)
         for unreadable in unknown:
-            listed_keys.add(ObjectKey.of(unreadable.object))
             self._note_unreadable(unreadable)
-        for key in sorted({*self.keys(), *self.unreadable.outlines.keys()} - listed_keys):
+        for key in sorted({*self.keys(), *self.unreadable.outlines.keys()} - uids.keys()):
             self._put(key, None)
 
-    def _gone_unseen(self, listed: Sequence[Json], version: str) -> list[Json]:
-        """What the predecessor had, or was written, and a list of this version has not: no event tells."""
-        known = [*(self.predecessor.values() if self.predecessor is not None else ()), *self._expected.values()]
-        uids = (
-            {ObjectKey.of(obj): uid(obj) for obj in listed} if known else {}
-        )  # that of an unreadable one may be unknown
-        unseen = (obj for obj in known if uid(self.get(ObjectKey.of(obj)) or {}) != uid(obj))
-        return [
-            obj for obj in unseen if uids.get(ObjectKey.of(obj)) not in ("", uid(obj)) and not _is_newer(obj, version)
-        ]
+    async def _gone_unseen(self, uids: Mapping[ObjectKey, str], version: str) -> list[Json]:
+        """What the predecessor had, or was written, and a list of this version has not: no event tells.
 
-    async def _prepared(self, sound: Sequence[Json]) -> tuple[set[ObjectKey], list[tuple[ObjectKey, Json | None]]]:
-        """What a list has, and what of it is to be stored; others may run, as a worker decides how much that is."""
-        keys: set[ObjectKey] = set()
+        Args:
+            uids: what is listed; that of an object which cannot be read may be unknown, and is empty.
+            version: what is newer than that may be there.
+        """
+        known = {uid(obj): obj for obj in self.unshown()}
+        if self.predecessor is not None:
+            known = {uid(obj): obj for obj in (*self.predecessor.values(), *self.predecessor.unshown())} | known
+        gone: list[Json] = []
+        for number, (one_uid, obj) in enumerate(known.items()):
+            key = ObjectKey.of(obj)
+            is_there = uids.get(key) in ("", one_uid) or uid(self.get(key) or {}) == one_uid
+            if not is_there and version_number(resource_version(obj)) <= version_number(version):
+                gone.append(obj)
+            if number % BREATH == 0:
+                await anyio.lowlevel.checkpoint()
+        return gone
+
+    async def _prepared(
+        self, sound: Sequence[Json]
+    ) -> tuple[dict[ObjectKey, str], list[tuple[ObjectKey, Json | None]]]:
+        """The UIDs of what is listed, and what is to be stored. Others may run: a worker decides how much that is."""
+        uids: dict[ObjectKey, str] = {}
         changed: list[tuple[ObjectKey, Json | None]] = []
         for obj in filter(self.belongs, sound):
             key = ObjectKey.of(obj)
-            keys.add(key)
+            uids[key] = uid(obj)
             known = None if key in self.unreadable else self.get(key)
             if known is None or (resource_version(known), uid(known)) != (resource_version(obj), uid(obj)):
                 changed.append((key, self._shared(key, obj if key in self._ready else self._kept_late(key, obj))))
                 if len(changed) % BREATH == 0:
                     await anyio.lowlevel.checkpoint()
-        return keys, changed
+        return uids, changed
 
     def _apply(self, event: WatchEvent) -> None:
         key = ObjectKey.of(event.object)
@@ -363,8 +362,6 @@ class Informer(Indexer):
 
     def _put(self, key: ObjectKey, new: Json | None) -> None:
         old, was_unreadable = self.put(key, new), self.unreadable.forget(key)
-        if key in self._expected and uid(self._expected[key]) in (uid(new or {}), uid(old or {})):
-            del self._expected[key]
         old = old if was_unreadable is None else was_unreadable
         if old is not None or new is not None:
             self._on_change(key, old, new)
@@ -398,7 +395,3 @@ class Informer(Indexer):
         self._changed.set()
         self._changed = anyio.Event()
         self._on_status(status)
-
-
-def _is_newer(obj: Json, version: str) -> bool:
-    return version_number(resource_version(obj)) > version_number(version)

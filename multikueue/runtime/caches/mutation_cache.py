@@ -82,6 +82,9 @@ class MutationCache:
     """The UIDs of objects whose deletion was accepted, and that have still to end."""
     _history: int = attrs.field(default=0, init=False)
 
+    def __attrs_post_init__(self) -> None:
+        self.informer.unshown = self._unshown
+
     def __repr__(self) -> str:
         writes = f"{len(self._written)} writes and {len(self._deleted)} deletions remembered"
         return f"<MutationCache {self.informer.resource}: {len(self.informer)} objects, {writes}>"
@@ -153,7 +156,6 @@ class MutationCache:
             size = 0 if self.informer.slim is None else size_noted(obj) or size_of(obj)
             kept = self.informer.kept({**obj, "metadata": metadata}, size)
             self._written[key] = self._write(kept or obj)
-            self.informer.expect(kept or obj)
 
     def _write(self, obj: Json) -> _Write:
         entries = self.index(obj)
@@ -169,7 +171,6 @@ class MutationCache:
         """
         self._forget_settled()
         self._written.pop(key, None)
-        self.informer.expect_no_more(key)
         self._deleted.pop(key, None)  # so that the dictionary stays in the order of time
         self._deleted[key] = _Deletion(object_uid, loop_time() + DELETION_GRACE, is_certain)
 
@@ -254,6 +255,10 @@ class MutationCache:
             self._history = self.informer.status.histories
             self._written.clear()
             self._deleted.clear()
+
+    def _unshown(self) -> Iterable[Json]:
+        self._forget_other_histories()
+        return [write.object for write in self._written.values() if self._is_ahead(write, None)]
 
     def _look_at_oldest_in_vain(self) -> None:
         """Forget the oldest two if their objects are gone, else put them last: twice as many as there are objects is

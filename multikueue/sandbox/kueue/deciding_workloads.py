@@ -15,7 +15,7 @@ from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import clone, dig, is_terminating, labels_of
+from multikueue.core.model.objects import dig, is_terminating, labels_of
 from multikueue.core.model.workloads import (
     OUT_OF_TIME,
     checks,
@@ -47,6 +47,7 @@ from multikueue.sandbox.kueue.statuses import (
     with_condition,
     with_requeue_time,
     without_past_time,
+    without_requeue_time,
 )
 
 CONTROLLER: Final = "kueue-workload-controller"
@@ -161,9 +162,10 @@ def _to_requeue(situation: Situation) -> Decision | None:
         return admission(requeued(workload, True, "Reactivated", "The workload was reactivated", now))
     if known.get("reason") not in (PODS_READY_TIMEOUT, ADMISSION_CHECK):
         return None
-    result = clone(workload)
-    (dig(result, "status", "requeueState") or {}).pop("requeueAt", None)
-    return admission(requeued(result, True, "BackoffFinished", "The workload backoff was finished", now))
+    finished = requeued(
+        without_requeue_time(workload), True, "BackoffFinished", "The workload backoff was finished", now
+    )
+    return admission(finished)
 
 
 def _to_sync_checks(situation: Situation) -> Decision | None:

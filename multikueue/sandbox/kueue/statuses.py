@@ -148,9 +148,16 @@ def with_requeue_time(workload: Json, now: datetime) -> Json:
     ]
     known = dig(workload, "status", "requeueState") or {}
     due = max(waits, default=now)
-    if due <= (parse_timestamp(known.get("requeueAt")) or now) or due <= now:
+    if due <= max(now, parse_timestamp(known.get("requeueAt")) or now):
         return workload
     return _with(workload, {"requeueState": {**known, "requeueAt": timestamp(due)}})
+
+
+def without_requeue_time(workload: Json) -> Json:
+    """The Workload whose time to wait is over."""
+    known = dig(workload, "status", "requeueState")
+    left = {field: value for field, value in (known or {}).items() if field != "requeueAt"}
+    return workload if known is None else _with(workload, {"requeueState": left})
 
 
 def requeued(workload: Json, status: bool, reason: str, message: str, now: datetime) -> Json:

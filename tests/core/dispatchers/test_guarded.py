@@ -138,7 +138,7 @@ def test_the_workload_is_told_by_a_warning_and_stays_where_it_is_offered(answer:
     ("deactivate", "state", "since", "verdict"),
     [(False, "Retry", RESERVED_AT, None), (True, "Rejected", timestamp(NOW), Rejection.NOT_TAKEN)],
 )
-def test_what_nobody_took_keeps_its_quota_for_a_minute_in_all(
+def test_what_nobody_took_gives_its_quota_back(
     deactivate: bool, state: str, since: str, verdict: Rejection | None
 ) -> None:
     """Kueue v0.19.2 keeps it until the time that is named (findings/kueue-retry-time-keeps-quota.sh)."""

@@ -14,9 +14,9 @@ from multikueue.core.dispatchers.scored.job_annotations import PREFERENCE, read
 from multikueue.core.model.written_values import parse_duration
 
 SHORTEST_RETRY: Final = timedelta(seconds=15)
+"""Each offer and each taking back is a write on the manager."""
 SHORTEST_GIVE_UP: Final = timedelta(minutes=1)
 """What nobody takes goes round once in so long: it is evicted, and may have quota again at once."""
-"""Each offer and each taking back is a write on the manager."""
 LONGEST_ROUND: Final = timedelta(minutes=10)
 
 
