@@ -306,9 +306,9 @@ class Informer(Indexer):
         if self.predecessor is not None:
             known = {uid(obj): obj for obj in (*self.predecessor.values(), *self.predecessor.unshown())} | known
         gone: list[Json] = []
-        for number, (one_uid, obj) in enumerate(known.items()):
+        for number, (object_uid, obj) in enumerate(known.items()):
             key = ObjectKey.of(obj)
-            is_there = uids.get(key) in ("", one_uid) or uid(self.get(key) or {}) == one_uid
+            is_there = uids.get(key) in ("", object_uid) or uid(self.get(key) or {}) == object_uid
             if not is_there and version_number(resource_version(obj)) <= version_number(version):
                 gone.append(obj)
             if number % BREATH == 0:
