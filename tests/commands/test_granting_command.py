@@ -23,6 +23,7 @@ from multikueued.doctor.credentials import account_of
 from multikueued.rbac.rules import on_worker
 from multikueued.reports.worker_facts import KubeconfigFacts
 from multikueued.settings.config import Settings
+from tests.examples import shared
 from tests.reports.doctor.healthy import ALLOWED, healthy, worker_facts
 
 MARKS = Settings().marks_secret
@@ -72,7 +73,7 @@ def lacking(source: str, folder: Path, **changed: Any) -> Facts:
 READ = r"--context the manager -n team get configmap settings -o jsonpath={.data.settings\.yaml}"
 
 
-@pytest.mark.parametrize("source", ["defaults", "file", "config map"])
+@pytest.mark.parametrize("source", shared(["defaults", "file", "config map"]))
 def test_a_shell_grants_the_daemons_account_what_its_settings_need(source: str, tmp_path: Path) -> None:
     shell = Shell.made(tmp_path)
     objects = shell.applied(granting(lacking(source, tmp_path, account="system:serviceaccount:team:daemon")))
@@ -84,7 +85,7 @@ def test_a_shell_grants_the_daemons_account_what_its_settings_need(source: str, 
     assert shell.calls == sorted(["--context the manager apply -f -", *([READ] if source == "config map" else [])])
 
 
-@pytest.mark.parametrize("source", ["defaults", "file", "config map"])
+@pytest.mark.parametrize("source", shared(["defaults", "file", "config map"]))
 def test_a_shell_grants_the_account_of_a_workers_kubeconfig_what_is_missing_there(source: str, tmp_path: Path) -> None:
     shell, held = Shell.made(tmp_path), KubeconfigFacts("worker1-secret", account="there/east", bound=None)
     refused = (attrs.evolve(ALLOWED, allowed=False),)

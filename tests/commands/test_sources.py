@@ -21,6 +21,7 @@ from multikueue.testing import NOW
 from multikueued.exits import NOT_REACHABLE
 from tests.commands.people import People, people
 from tests.commands.test_people import with_a_job
+from tests.examples import shared
 
 JOBS: Final = ("train", "sort", "held", "misled", "refused", "ended")
 """One runs, one is offered, one is offered to nobody, one names a queue that does not exist, one was rejected, one has
@@ -119,7 +120,7 @@ async def with_jobs(here: People) -> str:
 
 
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("who", WHO)
+@pytest.mark.parametrize("who", shared(WHO))
 async def test_commands_show_the_same_by_each_way_of_reading(who: str, tmp_path: Path) -> None:
     wrong: dict[str, object] = {}
     async with people(tmp_path) as here:

@@ -126,6 +126,7 @@ async def test_a_kind_that_a_worker_alone_lacks_is_looked_for_soon_in_the_first_
     assert first == pytest.approx(LATELY / SOON, abs=1)
 
 
+@pytest.mark.gate
 async def test_kueues_own_kinds_are_looked_for_soon_for_ever() -> None:
     """Without them no job runs there."""
     async with scene("worker1", refusals=NO_QUEUES) as here:

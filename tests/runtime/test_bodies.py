@@ -169,6 +169,7 @@ async def all_run(fleet: Fleet, jobs: int) -> bool:
     return sum(bool(dig(job, "status", "active")) for job in listed) == jobs
 
 
+@pytest.mark.gate
 async def test_a_namespace_has_a_share_of_what_is_kept_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small ones, too: whoever may create jobs decides how many there are. Those beyond the share run as well."""
     monkeypatch.setattr(manager_cluster, "WHOLE", 40_000)

@@ -62,6 +62,7 @@ def when(server: ApiServer, holds: Callable[[Json], bool], act: Callable[[], Any
     server.registry.cluster.listeners.append(changed)
 
 
+@pytest.mark.gate
 async def test_a_worker_that_invents_workloads_and_hangs_on_deletes_has_few_tasks_and_delays_nobody() -> None:
     """It was a task for each: 29,502, and seconds until another worker's job was offered."""
     fleet, counted = Fleet.of("worker1", "worker2"), Counted()
@@ -126,6 +127,7 @@ async def test_a_namespace_with_thousands_of_workloads_delays_another_by_a_turn(
     assert offered[0] - begun[0] < 200
 
 
+@pytest.mark.gate
 async def test_after_a_restart_a_new_job_does_not_wait_for_a_look_at_all_that_run() -> None:
     """Workers are read while the manager's jobs are, so that it can be offered at once."""
     fleet, counted = Fleet.of("worker1"), Counted()

@@ -26,6 +26,7 @@ pytestmark = pytest.mark.looptime
 HELD = 100
 
 
+@pytest.mark.gate
 async def test_a_status_of_a_queue_plans_whom_it_can_wake_and_no_quota(monkeypatch: pytest.MonkeyPatch) -> None:
     planned, sums = list[ObjectKey](), list[ObjectKey]()
     read, reconcile = SnapshotReader.read, QuotaReconciler.reconcile

@@ -70,6 +70,7 @@ async def test_nothing_changes_by_reading_what_runs_is_refused_and_goes(readings
     assert len(readings) > 20
 
 
+@pytest.mark.gate
 async def test_nothing_changes_by_reading_what_waits_for_its_share(readings: list[ObjectKey]) -> None:
     """What waits for room on a worker waits from when that was planned, not from when it was read."""
     fleet = await two_tenants()

@@ -93,6 +93,7 @@ CHANGES = [(WORKLOAD, _unmark), (JOB, _pause)]
 """One of each; what is a difference is decided by the core, see `core/model/test_drift.py`."""
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize(("kind", "change"), CHANGES)
 async def test_what_is_changed_there_is_made_ever_more_rarely(kind: Resource, change: Callable[[Json], None]) -> None:
     async with changing(kind, change, "worker1") as fleet:
@@ -113,6 +114,7 @@ async def _runs_on(fleet: Fleet, worker: str) -> bool:
     return worker in await fleet.running_on() and cluster_name(await fleet.workload()) == worker
 
 
+@pytest.mark.gate
 async def test_what_somebody_there_removes_is_made_ever_more_rarely() -> None:
     async with changing(WORKLOAD, lambda _: None, "worker1") as fleet:
         there = DirectClient(fleet.workers["worker1"])
@@ -170,6 +172,7 @@ def _syncs(fleet: Fleet) -> int:
     return fleet.manager.requests["multikueue", "patch", str(JOB)]
 
 
+@pytest.mark.gate
 async def test_a_priority_that_changes_all_the_time_there_is_given_back_once_a_second() -> None:
     fleet = await Fleet.connected("worker1")
     async with fleet.kueues(), fleet.dispatching():

@@ -21,6 +21,7 @@ RUNNING, WAITING = 8, 3
 MINUTE = 60.0
 
 
+@pytest.mark.gate
 async def test_running_jobs_take_turns_and_waiting_ones_are_planned_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Eight jobs fill the worker, three wait there: for twice as long as a turn takes."""
     planned: Counter[ObjectKey] = Counter()

@@ -275,6 +275,7 @@ async def test_a_lost_worker_is_asked_one_thing_at_a_time() -> None:
         assert {kind for _, verb, kind, _ in asked if verb == "get"} == {"workloads"}
 
 
+@pytest.mark.gate
 async def test_no_more_is_looked_for_than_a_bound_and_the_plan_finds_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(returning, "AT_MOST", 2)
     async with moved(jobs=8) as away:

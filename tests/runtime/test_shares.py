@@ -152,6 +152,7 @@ async def overfull(fleet: Fleet) -> None:
     assert all(size > LIMITS.list_bytes for size in await sizes(fleet, "attacker"))
 
 
+@pytest.mark.gate
 @pytest.mark.parametrize("there", shared("04", {"0": "none runs", "4": "some run"}.__getitem__))
 async def test_what_was_deleted_goes_from_workers_that_have_too_much_to_be_listed(there: str) -> None:
     """Nothing was removed there until it could be listed, which was never. A restart knows no names either."""
@@ -180,6 +181,7 @@ async def test_so_it_does_where_all_was_deleted_while_nobody_watched() -> None:
             assert await none_left(fleet)
 
 
+@pytest.mark.gate
 async def test_what_grows_behind_its_offer_has_its_share_as_well() -> None:
     """Small jobs were offered, got annotations of a megabyte in all, and then quota: the Jobs there were unreadable."""
     fleet = await two_tenants()

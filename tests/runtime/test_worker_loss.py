@@ -307,6 +307,7 @@ async def test_a_worker_that_was_away_as_long_as_we_were_keeps_its_jobs(lease: b
             assert left - 10 < anyio.current_time() - began < left + 15
 
 
+@pytest.mark.gate
 async def test_an_earlier_attempt_is_waited_for_without_the_time_in_which_nobody_watched() -> None:
     """It was evicted while its worker was lost, and both were away: nobody knows whether the worker was back."""
     async with abandoned(lost_for=300) as after:

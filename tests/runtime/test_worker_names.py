@@ -163,6 +163,7 @@ async def test_a_job_whose_place_was_removed_is_stopped_there_before_its_quota_i
         assert (await _runs(fleet), stopped) == (True, [1])
 
 
+@pytest.mark.gate
 async def test_what_a_lost_worker_kept_where_nothing_says_any_more_is_deleted_once_another_has_the_job() -> None:
     """Its mark is of an earlier attempt by then. Else it would wait there for ever, and keep its quota."""
     async with renamed(beside=("worker2",)) as fleet, fleet.running():

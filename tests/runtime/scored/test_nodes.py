@@ -54,6 +54,7 @@ async def test_a_worker_without_nodes_for_a_job_gets_no_more_of_that_shape_until
         assert await offered("next", 2)
 
 
+@pytest.mark.gate
 async def test_the_only_worker_keeps_what_has_no_nodes_there() -> None:
     fleet = Fleet.of("w1")
     admits = Match(verbs=("patch",), resource="workloads", subresource="status", user="kueue")
