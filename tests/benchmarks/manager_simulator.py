@@ -18,7 +18,7 @@ from multikueue.core.model.conditions import conditions, is_true, timestamp, upd
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ADMISSION_MANAGER, QUEUE_LABEL
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import labels_of, resource_version, uid, version_number
+from multikueue.core.model.objects import labels_of, resource_version, uid, version_of
 from multikueue.core.model.status_apply import admission_status
 from multikueue.core.model.workload_names import workload_name
 from multikueue.core.model.workloads import CheckState, checks, has_quota, is_admitted, is_finished
@@ -104,7 +104,7 @@ class Manager:
     def _newest(self, key: ObjectKey) -> Json | None:
         """The Workload as the watch or the answer to our last write has it, whichever is newer."""
         known = (self.workloads.get(key) if self.workloads is not None else None, self._written.get(key))
-        return max((version for version in known if version is not None), key=_version, default=None)
+        return max((version for version in known if version is not None), key=version_of, default=None)
 
     async def _wait_for_newer(self, workload: Json) -> None:
         known, key = resource_version(workload), ObjectKey.of(workload)
@@ -114,10 +114,6 @@ class Manager:
                 if newest is None or resource_version(newest) != known:
                     return
                 await anyio.sleep(_LOOK)
-
-
-def _version(workload: Json) -> int:
-    return version_number(resource_version(workload))
 
 
 @asynccontextmanager

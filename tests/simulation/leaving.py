@@ -158,7 +158,7 @@ class Leaving:
         return local is not None and is_admitted(workload) and dig(local, "spec", "suspend") is True
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
-        """The job of the manager shows its end: as a copy ended, or as somebody has settled."""
+        """The daemon knows of a job copy; or the job shows its end: as a copy ended, or as somebody has settled."""
         if row.plural == WORKLOAD.plural and new is not None and check_state(new, CHECK) is CheckState.READY:
             self._ready_at[ObjectKey.of(new)] = anyio.current_time()
         if row.plural != JOB.plural or new is None or KINDS[row.plural].ending(new) is None:

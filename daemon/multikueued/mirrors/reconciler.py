@@ -22,9 +22,8 @@ from multikueue.core.model.objects import (
     name_of,
     namespace_of,
     reference_to,
-    resource_version,
     uid,
-    version_number,
+    version_of,
 )
 from multikueue.errors import ApiError, Conflict, NotFound
 from multikueue.protocols import ApiClient
@@ -202,7 +201,7 @@ class MirrorReconciler:
             self._refuse(seen, error)
             return
         self._made[uid(answer)] = shows(step.body)
-        self._written[uid(answer)] = version_number(resource_version(answer))
+        self._written[uid(answer)] = version_of(answer)
         self._refusals.forget(shows(step.body)[2])
         self.mirrors.wrote(answer)
 
@@ -223,7 +222,7 @@ class MirrorReconciler:
                 await self._patch(PatchStatus(mirror, {}), seen)
             return
         self._sent[mirror_uid] = digest(step.status), digest(answer.get("status"))
-        self._written[mirror_uid] = version_number(resource_version(answer))
+        self._written[mirror_uid] = version_of(answer)
         self.mirrors.wrote(answer)
         if step.status:
             self.held.forget(pod_uid)
@@ -266,7 +265,7 @@ class MirrorReconciler:
 
     def is_known(self, mirror: Json) -> bool:
         """Whether a version of a mirror is that of our last write, or an earlier one: the answer has shown it."""
-        return version_number(resource_version(mirror)) <= self._written.get(uid(mirror), -1)
+        return version_of(mirror) <= self._written.get(uid(mirror), -1)
 
     def forget(self, mirror: Json) -> None:
         """A mirror is gone."""

@@ -98,6 +98,11 @@ def version_number(version: str) -> int:
     return int(version) if version.isascii() and version.isdecimal() and len(version) <= 40 else 0
 
 
+def version_of(obj: Json) -> int:
+    """The object's resourceVersion as a number."""
+    return version_number(resource_version(obj))
+
+
 def counted(text: str) -> int | None:
     """A number of things, as annotations write it; None for what is none, or larger than any can be."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

@@ -74,7 +74,7 @@ def owned_conditions(workload: Json) -> list[Json]:
 
 
 def check_entry(
-    workload: Json, name: str, state: CheckState, message: str, now: datetime, after: timedelta | None = None
+    workload: Json, name: str, state: CheckState, message: str, since: datetime, after: timedelta | None = None
 ) -> Json:
     """The check's entry in its new state. The transition time moves only when the state does.
 
@@ -83,16 +83,16 @@ def check_entry(
         name: the check's.
         state: the new one.
         message: what it says.
-        now: from when the state counts: the manager's wall clock, or when Kueue gave the quota.
+        since: from when the state counts: the manager's wall clock, or when Kueue gave the quota.
         after: for Retry: how long after that Kueue evicts it.
     """
     old = check(workload, name) or {"name": name}
-    since = old.get("lastTransitionTime") if old.get("state") == state else None
+    kept = old.get("lastTransitionTime") if old.get("state") == state else None
     return {
         **{field: value for field, value in old.items() if field not in ("podSetUpdates", "requeueAfterSeconds")},
         "state": str(state),
         "message": shortened(message, MAX_CONDITION_MESSAGE),
-        "lastTransitionTime": since or timestamp(now),
+        "lastTransitionTime": kept or timestamp(since),
         **({} if after is None else {"requeueAfterSeconds": round(after.total_seconds())}),
     }
 

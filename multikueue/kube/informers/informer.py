@@ -14,7 +14,7 @@ import attrs
 from multikueue.core.machinery.backoff import REFUSED_BACKOFF, WATCH_BACKOFF, Backoff
 from multikueue.core.machinery.watch import Listed, Outcome
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.objects import resource_version, uid, version_number, version_of
 from multikueue.core.model.shape import Check, object_flaw
 from multikueue.core.model.slimmed import known_spec, size_noted
 from multikueue.core.model.writers import drop_managed_fields
@@ -124,6 +124,8 @@ class Informer(Indexer):
     current: bool = attrs.field(default=False, init=False)
     """Whether `run` is under way and has read a list. It may end and begin again: until then the store is of that
     time."""
+    unshown: Callable[[], Iterable[Json]] = attrs.field(default=tuple, init=False)
+    """What was written and is newer than what has been read: a list that lacks it shows that it is gone."""
     unreadable: UnreadableObjects = attrs.field(init=False)
     """The objects that are there and cannot be read. Handlers get their changes as those of others, with what is known
     of their metadata as the object."""
@@ -131,8 +133,6 @@ class Informer(Indexer):
     _listed: dict[ObjectKey, int] = attrs.field(factory=dict, init=False)
     """By object of the list that is being read, its bytes; and in `_ready`, those that are as they will be stored."""
     _ready: set[ObjectKey] = attrs.field(factory=set, init=False)
-    unshown: Callable[[], Iterable[Json]] = attrs.field(default=tuple, init=False)
-    """What was written and is newer than what has been read: a list that lacks it shows that it is gone."""
     _shapes: ObjectShapes = attrs.field(init=False)
     _list_at: float = attrs.field(default=float("inf"), init=False)
     """When all is listed again, on the loop's clock, if objects cannot be read. No watch that breaks puts it off."""
@@ -302,14 +302,14 @@ class Informer(Indexer):
             uids: what is listed; that of an object which cannot be read may be unknown, and is empty.
             version: what is newer than that may be there.
         """
-        known = {uid(obj): obj for obj in self.unshown()}
-        if self.predecessor is not None:
-            known = {uid(obj): obj for obj in (*self.predecessor.values(), *self.predecessor.unshown())} | known
+        earlier = self.predecessor
+        inherited = () if earlier is None else (*earlier.values(), *earlier.unshown())
+        known = {uid(obj): obj for obj in (*inherited, *self.unshown())}
         gone: list[Json] = []
         for number, (object_uid, obj) in enumerate(known.items()):
             key = ObjectKey.of(obj)
             is_there = uids.get(key) in ("", object_uid) or uid(self.get(key) or {}) == object_uid
-            if not is_there and version_number(resource_version(obj)) <= version_number(version):
+            if not is_there and version_of(obj) <= version_number(version):
                 gone.append(obj)
             if number % BREATH == 0:
                 await anyio.lowlevel.checkpoint()

@@ -14,7 +14,7 @@ from typing import Any, Final
 import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.objects import resource_version, uid, version_number, version_of
 from multikueue.core.model.shape import has_name
 from multikueue.core.model.slimmed import size_noted
 from multikueue.kube.informers.informer import Informer
@@ -151,7 +151,7 @@ class MutationCache:
         metadata = {field: value for field, value in obj["metadata"].items() if field != "managedFields"}
         self._forget_settled()
         self._deleted.pop(key, None)
-        known, version = self._written.get(key), _version(obj)
+        known, version = self._written.get(key), version_of(obj)
         if known is None or version >= known.version:
             size = 0 if self.informer.slim is None else size_noted(obj) or size_of(obj)
             kept = self.informer.kept({**obj, "metadata": metadata}, size)
@@ -159,7 +159,7 @@ class MutationCache:
 
     def _write(self, obj: Json) -> _Write:
         entries = self.index(obj)
-        return _Write(obj, _version(obj), None if entries is None else frozenset(entries))
+        return _Write(obj, version_of(obj), None if entries is None else frozenset(entries))
 
     def removed(self, key: ObjectKey, object_uid: str, *, is_certain: bool = True) -> None:
         """The server accepted the deletion of this object.
@@ -242,11 +242,11 @@ class MutationCache:
         seen = version_number(self.informer.resource_version)
         seen_there = version_number(earlier.informer.resource_version)
         for obj in earlier.informer.values():
-            if _version(obj) > seen:
+            if version_of(obj) > seen:
                 self._written.setdefault(ObjectKey.of(obj), self._write(obj))
         for obj in self.informer.values() if seen_there > seen else ():
             key = ObjectKey.of(obj)
-            if key not in earlier.informer and _version(obj) <= seen_there:
+            if key not in earlier.informer and version_of(obj) <= seen_there:
                 self.removed(key, uid(obj))
 
     def _forget_other_histories(self) -> None:
@@ -271,7 +271,7 @@ class MutationCache:
     def _is_ahead(self, written: _Write, cached: Json | None) -> bool:
         # The informer has seen all up to its resourceVersion: an older write is in its store, or was overwritten.
         seen = version_number(self.informer.resource_version)
-        return written.version > max(seen, _version(cached) if cached else 0)
+        return written.version > max(seen, version_of(cached) if cached else 0)
 
     def _is_deleted(self, key: ObjectKey, obj: Json) -> bool:
         deletion = self._deleted[key]
@@ -288,10 +288,6 @@ class MutationCache:
         now = loop_time()
         _drop_leading(self._deleted, lambda key: self._deleted[key].until <= now)
         _drop_leading(self._written, lambda key: not self._is_ahead(self._written[key], None))
-
-
-def _version(obj: Json) -> int:
-    return version_number(resource_version(obj))
 
 
 def _drop_leading(known: dict[ObjectKey, Any], settled: Callable[[ObjectKey], bool]) -> None:

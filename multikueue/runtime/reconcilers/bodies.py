@@ -18,7 +18,7 @@ from multikueue.core.model.copies import forget_spec, know_digests
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ToldFinding
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import resource_version, uid, version_number
+from multikueue.core.model.objects import uid, version_of
 from multikueue.core.model.slimmed import is_slimmed, size_noted
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import is_elastic
@@ -200,7 +200,7 @@ def with_bodies(shown: Snapshot, read_as: Snapshot) -> Snapshot | None:
 
 
 def _is_as_new(whole: Json, shown: Json) -> bool:
-    newer = version_number(resource_version(whole)) >= version_number(resource_version(shown))
+    newer = version_of(whole) >= version_of(shown)
     return not is_slimmed(shown) or (uid(whole) == uid(shown) and newer and not is_slimmed(whole))
 
 

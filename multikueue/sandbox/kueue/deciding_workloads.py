@@ -162,10 +162,8 @@ def _to_requeue(situation: Situation) -> Decision | None:
         return admission(requeued(workload, True, "Reactivated", "The workload was reactivated", now))
     if known.get("reason") not in (PODS_READY_TIMEOUT, ADMISSION_CHECK):
         return None
-    finished = requeued(
-        without_requeue_time(workload), True, "BackoffFinished", "The workload backoff was finished", now
-    )
-    return admission(finished)
+    message = "The workload backoff was finished"
+    return admission(requeued(without_requeue_time(workload), True, "BackoffFinished", message, now))
 
 
 def _to_sync_checks(situation: Situation) -> Decision | None:

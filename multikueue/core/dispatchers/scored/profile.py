@@ -102,20 +102,14 @@ def parse_profile(value: Any, path: str) -> Profile:
     scores = _object(entry.get("scores"), f"{path}.scores", set(attrs.fields_dict(Weights)))
     give_up = _object(entry.get("giveUp"), f"{path}.giveUp", {"after", "then"})
     usual = Profile()
-    retry = _duration(offer.get("retry"), f"{path}.offer.retry") or usual.retry
-    if retry < SHORTEST_RETRY:
-        raise ValueError(f"{path}.offer.retry is {offer['retry']}: at least {SHORTEST_RETRY.total_seconds():.0f}s")
-    give_up_after = _duration(give_up.get("after"), f"{path}.giveUp.after")
-    if give_up_after is not None and give_up_after < SHORTEST_GIVE_UP:
-        raise ValueError(f"{path}.giveUp.after is {give_up['after']}: at least {SHORTEST_GIVE_UP.total_seconds():.0f}s")
     profile = Profile(
         candidates=_number(offer.get("candidates", usual.candidates), f"{path}.offer.candidates"),
-        retry=retry,
+        retry=_duration(offer.get("retry"), f"{path}.offer.retry", SHORTEST_RETRY) or usual.retry,
         most=_number(offer.get("most", usual.most), f"{path}.offer.most"),
         hold=_choice(Hold, entry.get("hold", usual.hold), f"{path}.hold"),
         weights=Weights(**{name: _weight(weight, f"{path}.scores.{name}") for name, weight in scores.items()}),
         preference=_preference(entry.get("preference"), f"{path}.preference"),
-        give_up_after=give_up_after,
+        give_up_after=_duration(give_up.get("after"), f"{path}.giveUp.after", SHORTEST_GIVE_UP),
         then=_choice(Then, give_up.get("then", usual.then), f"{path}.giveUp.then"),
     )
     if profile.candidates > profile.most:
@@ -160,7 +154,7 @@ def _choice(kind: type[Chosen], value: Any, path: str) -> Chosen:
     return kind(value)
 
 
-def _duration(value: Any, path: str) -> timedelta | None:
+def _duration(value: Any, path: str, shortest: timedelta) -> timedelta | None:
     """`90s`, `15m`, `1h30m`; None if there is none."""
     if value is None:
         return None
@@ -170,4 +164,6 @@ def _duration(value: Any, path: str) -> timedelta | None:
         length = timedelta(0)
     if not length:
         raise ValueError(f"{path} is {value!r}: it must be a duration, as 90s or 1h30m")
+    if length < shortest:
+        raise ValueError(f"{path} is {value}: at least {shortest.total_seconds():.0f}s")
     return length

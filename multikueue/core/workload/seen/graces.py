@@ -41,12 +41,12 @@ LEFTOVER_GRACE: Final = timedelta(seconds=60)
 """How much longer than its pods' grace period the deletion of a job may take: twice Kubernetes' own."""
 LONGEST_GRACE: Final = timedelta(minutes=5)
 """Quota is kept for pods that end no longer than this and `LEFTOVER_GRACE`, whatever the grace period and settings."""
+QUOTA_HELD: Final = timedelta(seconds=60)
+"""For how long what is given back has had its quota, at least."""
 STUBBORN: Final = timedelta(minutes=5)
 """After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
 
 # When is it looked at again, as no event may tell?
-QUOTA_HELD: Final = timedelta(seconds=60)
-"""For how long what is given back has had its quota, at least."""
 LEFTOVER_AGAIN: Final = timedelta(seconds=60)
 """Between two looks at what must be gone first: its end is an event, and only that it takes too long is none."""
 PODS_AGAIN: Final = timedelta(seconds=2)
