@@ -14,7 +14,7 @@ from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.errors import RuleError
 from tests.core.building import ADAPTER, copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import KUEUE_GRACE, NOW, AnnounceWorkload, Snapshot, decide, those
+from tests.core.door import FINISHING, NOW, AnnounceWorkload, Snapshot, decide, those
 from tests.core.wording import in_words
 
 WHY = "externalFrameworks[0].finished: object.status.count: a number is not true or false"
@@ -68,7 +68,7 @@ def test_a_kind_whose_rules_work_has_no_problems() -> None:
 def test_a_job_whose_end_cannot_be_told_ends_with_its_workload() -> None:
     """The worker's Kueue knows the end. Another version of the job would tell no more: it is not waited for."""
     finished = worker("w1", copy_of(ASSIGNED, admitted=True, finished="Succeeded"), job_copy_of(ASSIGNED))
-    seen = attrs.evolve(running(BROKEN), workers=(finished,), quiet_for=KUEUE_GRACE)
+    seen = attrs.evolve(running(BROKEN), workers=(finished,), quiet_for=FINISHING)
 
     assert in_words(seen, decide(seen)) == ["finish Succeeded", "warn"]
 

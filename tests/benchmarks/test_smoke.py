@@ -53,9 +53,10 @@ async def test_a_burst_is_measured_from_the_first_job_to_the_last_copy(tmp_path:
     for latency in result["latency_ms"].values():
         assert latency["p50"] <= latency["p95"] <= latency["p99"] <= latency["max"]
     assert result["latency_ms"]["created_ready"]["p50"] > 0
-    # 3 Workloads and a job are created, and deleted again. A slow machine gets a probe or two beside them, which are
-    # reads: that nothing else is read is counted on the virtual clock (tests/runtime/test_counts.py).
-    assert 8 <= result["worker_requests_per_workload"] < 9
+    # 3 Workloads and a job are created, and deleted again. What is read beside them is the first look at a worker, if
+    # that falls in these seconds, and a probe or two: that nothing is read for a job is counted on the virtual clock
+    # (tests/runtime/test_counts.py).
+    assert 8 <= result["worker_requests_per_workload"] - result["worker_reads_per_workload"] < 9
     assert 0 < result["manager_requests_per_workload"] < 10
     assert 5 <= result["decisions_per_workload"] < 20
     assert set(result["machine"]["versions"]) >= {"multikueue", "aiohttp"}

@@ -43,12 +43,15 @@ from multikueue.core.workload.plan import TABLE, guarded_plan, plan
 from multikueue.core.workload.seen.graces import (
     END_SHOWN,
     FINALIZER,
+    FINISHING,
     HELD_UP,
-    KUEUE_GRACE,
     LEFTOVER_GRACE,
     LONGEST_GRACE,
+    RESUMING,
+    STEADY,
     STOP,
     SYNC_GRACE,
+    VANISHED,
 )
 from multikueue.core.workload.seen.snapshot import JobCopy, Snapshot, Worker, hidden
 from multikueue.core.workload.seen.worker_states import (
@@ -81,8 +84,8 @@ from multikueue.core.workload.seen.worker_states import (
 __all__ = [
     "END_SHOWN",
     "FINALIZER",
+    "FINISHING",
     "HELD_UP",
-    "KUEUE_GRACE",
     "LEFTOVER_GRACE",
     "LONGEST_GRACE",
     "MANAGER",
@@ -90,10 +93,13 @@ __all__ = [
     "NOBODY_TAKES_IT",
     "NOW",
     "REFUSALS",
+    "RESUMING",
     "SETTINGS",
+    "STEADY",
     "STOP",
     "SYNC_GRACE",
     "TABLE",
+    "VANISHED",
     "WAITS",
     "AnnounceWorkload",
     "ApplyStatus",

@@ -22,7 +22,7 @@ from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
 from multikueue.core.workload.removal import keeps_job_alive, remove_all
-from multikueue.core.workload.seen.graces import END_SHOWN, KUEUE_GRACE, SUCCESSION, SYNC_GRACE
+from multikueue.core.workload.seen.graces import END_SHOWN, FINISHING, STEADY, SUCCESSION, SYNC_GRACE
 from multikueue.core.workload.seen.runs import may_run_anywhere, until_end_counts
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -47,8 +47,9 @@ def sync_end(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Pl
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
         return Plan(patches, row="its job does not show it").within(left)
-    if ends and (patches or situation.snapshot.quiet_for < KUEUE_GRACE):
-        return Plan(patches, row="Kueue finishes it").within(KUEUE_GRACE)
+    again = FINISHING if patches else FINISHING - situation.snapshot.quiet_for
+    if ends and again > timedelta(0):
+        return Plan(patches, row="Kueue finishes it").within(again)
     return Plan((*patches, finish(situation, outcome)), row="finish")
 
 
@@ -190,9 +191,7 @@ def _remove_finished(situation: Situation) -> Plan:
     keep = worker.name if patches or left or awaited else None
     # the patches may change nothing, and then no event follows
     row = "copies go" if keep is None else "status first" if patches else "copies are kept"
-    return Plan((*patches, *remove_all(situation, keep)), row=row).within(
-        KUEUE_GRACE if patches else None, left or None
-    )
+    return Plan((*patches, *remove_all(situation, keep)), row=row).within(STEADY if patches else None, left or None)
 
 
 def clean_finished(situation: Situation) -> Plan:
@@ -289,4 +288,4 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
 def clean_up(situation: Situation) -> Plan:
     """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
-    return Plan(tuple(remove_all(situation))).within(SUCCESSION if kept else None)
+    return Plan(remove_all(situation)).within(SUCCESSION if kept else None)

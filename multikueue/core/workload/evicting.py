@@ -28,7 +28,7 @@ from multikueue.core.workload.check_updates import finish, note_last_worker, req
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.leftovers import quota_kept_for, unseen
 from multikueue.core.workload.removal import remove, remove_all, stop
-from multikueue.core.workload.seen.graces import GONE_AGAIN, KUEUE_GRACE, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
+from multikueue.core.workload.seen.graces import FINISHING, GONE_AGAIN, RESUMING, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.seen.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -251,10 +251,10 @@ def end_settled(situation: Situation, settled: tuple[Json, Outcome]) -> Plan:
     (job, end), adapter = settled, situation.adapter
     patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
-    shows = Plan(shown, row="show it").within(KUEUE_GRACE)
-    ends = Plan((finish(situation, end),), row="finish")
+    shows = Plan(shown, row="show it").within(FINISHING)
+    ends = Plan([finish(situation, end)], row="finish")
     left = quota_kept_for(situation) if situation.facts.gives_quota_back else None
-    return _stop_first(situation, shows if shown or situation.snapshot.quiet_for < KUEUE_GRACE else ends).within(left)
+    return _stop_first(situation, shows if shown or situation.snapshot.quiet_for < FINISHING else ends).within(left)
 
 
 def job_stopped_here(situation: Situation) -> Json | None:
@@ -274,12 +274,12 @@ def job_stopped_here(situation: Situation) -> Json | None:
 def stop_here(situation: Situation, job: Json) -> Plan:
     """Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping.
 
-    What a person has suspended Kueue starts again within `KUEUE_GRACE`: its Workload stays as it is, and so does its
+    What a person has suspended Kueue starts again within `RESUMING`: its Workload stays as it is, and so does its
     run.
     """
-    if situation.snapshot.unchanged_here_for < KUEUE_GRACE:
-        return Plan(row="Kueue starts it again or deletes its Workload").within(KUEUE_GRACE)
-    return _stop_first(situation, Plan(tuple(show_stopped(situation, job)), row="release it"))
+    if situation.snapshot.unchanged_here_for < RESUMING:
+        return Plan(row="Kueue starts it again or deletes its Workload").within(RESUMING)
+    return _stop_first(situation, Plan(show_stopped(situation, job), row="release it"))
 
 
 def _stop_first(situation: Situation, then: Plan) -> Plan:
@@ -296,10 +296,10 @@ def _release_stopped(situation: Situation) -> Plan:
     Kueue does not let go of one whose job has ended while that was being stopped, unless it is finished.
     """
     end = None if situation.facts.is_finished else ending.own_end(situation, _jobs_that_stay(situation))
-    late = [finish(situation, end)] if end and situation.snapshot.quiet_for >= KUEUE_GRACE else []
+    late = [finish(situation, end)] if end and situation.snapshot.quiet_for >= STEADY else []
     placed = situation.recorded_on or situation.facts.is_admitted or situation.facts.is_evicted  # records are erased
     if situation.snapshot.check is not None and placed and not may_run_anywhere(situation):
-        return named("released", _show_all_stopped(situation).also(*late).within(KUEUE_GRACE if end else None))
+        return named("released", _show_all_stopped(situation).also(*late).within(STEADY if end else None))
     return named("stops first", ending.clean_up(situation).within(*(run.until for run in possible_runs(situation))))
 
 

@@ -78,9 +78,13 @@ def _is_evicted_unseen(situation: Situation) -> bool:
     return situation.recorded.reachable and facts.is_evicted and not facts.is_finished
 
 
+def _has_ended_unseen(situation: Situation) -> bool:
+    return situation.recorded.reachable and situation.recorded.facts.has_ended
+
+
 def _send_back_evicted(situation: Situation) -> Plan:
     """Its worker's Kueue has evicted it."""
-    return Plan(tuple(check_updates.send_back_evicted(situation, situation.recorded_copy)))
+    return Plan(check_updates.send_back_evicted(situation, situation.recorded_copy))
 
 
 def _record_kept_for(situation: Situation) -> timedelta:
@@ -98,12 +102,8 @@ _wait_out_of_sight: Final[Decide] = first_of(
     Way("unknown worker", lambda seen: seen.recorded_or_none is None, _wait_for_its_worker),
     Way("evicted there", _is_evicted_unseen, _send_back_evicted),
     Way("may run", *given(_record_kept_for, lambda _, left: Plan().within(left))),
-    Way(
-        "has ended",
-        lambda seen: seen.recorded.reachable and seen.recorded.facts.has_ended,
-        lambda seen: Plan((finish(seen, ending.outcome_told(seen.recorded_copy)),)),
-    ),
-    Way("lost", otherwise, lambda seen: Plan((retry(seen, "Admitting remote lost"),))),
+    Way("has ended", _has_ended_unseen, lambda seen: Plan([finish(seen, ending.outcome_told(seen.recorded_copy))])),
+    Way("lost", otherwise, lambda seen: Plan([retry(seen, "Admitting remote lost")])),
 )
 """The recorded worker, or the job's kind there, cannot be seen."""
 
@@ -122,7 +122,7 @@ _JUST_GONE: Final = Way(
 )
 """What is gone from a worker may have ended just before, and its end may not show yet."""
 
-begin_anew: Final = first_of(_JUST_GONE, Way("try again", otherwise, lambda seen: Plan((retry_vanished(seen),))))
+begin_anew: Final = first_of(_JUST_GONE, Way("try again", otherwise, lambda seen: Plan([retry_vanished(seen)])))
 """The job is gone from its worker."""
 
 
@@ -141,21 +141,11 @@ def _has_ended_unannounced(situation: Situation) -> bool:
 
 
 def _end_with_copy(situation: Situation) -> Plan:
-    jobs, outcome = situation.jobs_on(situation.recorded), ending.outcome_told(situation.recorded_copy)
-    return ending.sync_end(situation, jobs, outcome)
-
-
-def _own_end(situation: Situation) -> Outcome | None:
-    """How the job copy shows that it ended by itself.
-
-    That counts before what becomes of its Workload copy, which may be evicted at the same moment, or removed (the
-    worker's retention).
-    """
-    return ending.own_end(situation, situation.jobs_on(situation.recorded))
+    return ending.sync_end(situation, situation.recorded_jobs, ending.outcome_told(situation.recorded_copy))
 
 
 def _end_with_job(situation: Situation, outcome: Outcome) -> Plan:
-    return ending.sync_outcome(situation, situation.jobs_on(situation.recorded), outcome)
+    return ending.sync_outcome(situation, situation.recorded_jobs, outcome)
 
 
 def _is_out_of_sync(situation: Situation) -> bool:
@@ -163,12 +153,14 @@ def _is_out_of_sync(situation: Situation) -> bool:
 
 
 follow_end: Final[Decide] = first_of(
-    Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(tuple(_admit(seen)))),
+    Way("ended before Ready", _has_ended_unannounced, lambda seen: Plan(_admit(seen))),
     Way("has ended", lambda seen: seen.recorded.facts.has_ended, _end_with_copy),
-    Way("job has ended", *given(_own_end, _end_with_job)),
+    # Its own end counts before what becomes of its Workload copy, which may be evicted at the same moment, or removed
+    # (the worker's retention).
+    Way("job has ended", *given(lambda seen: ending.own_end(seen, seen.recorded_jobs), _end_with_job)),
     Way("evicted there", lambda seen: seen.recorded.facts.is_evicted, _send_back_evicted),
-    Way("out of sync", _is_out_of_sync, lambda seen: Plan(tuple(retry_out_of_sync(seen, seen.recorded.name)))),
-    Way("gone", otherwise, lambda seen: Plan((retry_vanished(seen),))),
+    Way("out of sync", _is_out_of_sync, lambda seen: Plan(retry_out_of_sync(seen, seen.recorded.name))),
+    Way("gone", otherwise, lambda seen: Plan([retry_vanished(seen)])),
 )
 """The recorded worker does not go on with it: its job has ended there, or it is sent back."""
 
@@ -182,7 +174,7 @@ def why_no_job(worker: Worker) -> str:
 
 def send_back(situation: Situation, why: str) -> Plan:
     """No job can be created there, and none was."""
-    return Plan((retry(situation, why),))
+    return Plan([retry(situation, why)])
 
 
 def _refused(situation: Situation) -> str:
@@ -205,7 +197,7 @@ def _wait_for_earlier(situation: Situation, earlier: tuple[leftovers.Leftover, .
     if leftovers.is_stubborn(situation, earlier):
         return Plan((leftovers.send_back(situation, earlier),), row="send back")
     removed = remove(situation, attrs.evolve(worker, copy=None, jobs=tuple(situation.stale_jobs_on(worker))))
-    return Plan(tuple(removed), row="remove it").within(LEFTOVER_AGAIN)
+    return Plan(removed, row="remove it").within(LEFTOVER_AGAIN)
 
 
 def _may_create(situation: Situation) -> bool:
@@ -233,7 +225,7 @@ def _admit(situation: Situation) -> Iterator[Effect]:
 
 
 def _synchronise(situation: Situation) -> Iterator[Effect]:
-    worker, jobs = situation.recorded, situation.jobs_on(situation.recorded)
+    worker, jobs = situation.recorded, situation.recorded_jobs
     if awaits_ready(situation):
         if not leftovers.earlier_runs(situation):
             yield from _admit(situation)
@@ -261,12 +253,7 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
 
 def _is_held_without_job(situation: Situation) -> bool:
     """Whether its Kueue holds it there, and no job of it is left: nothing comes of that."""
-    worker = situation.recorded
-    return worker.facts.is_on_hold and not situation.jobs_on(worker) and not situation.traits.workload_only
-
-
-def _is_followed(situation: Situation) -> bool:
-    return bool(situation.jobs_on(situation.recorded)) or situation.traits.workload_only
+    return situation.recorded.facts.is_on_hold and not (situation.recorded_jobs or situation.traits.workload_only)
 
 
 def _awaits_earlier_job(situation: Situation) -> bool:
@@ -280,7 +267,7 @@ def _wait_for_job(situation: Situation) -> Plan:
     if left > timedelta(0):
         return Plan(row="not for long").within(left)
     base = f"Its job cannot be created: {situation.snapshot.missing_setting}"
-    return Plan((retry(situation, base),), row="try again")
+    return Plan([retry(situation, base)], row="try again")
 
 
 def _may_move(situation: Situation) -> bool:
@@ -343,8 +330,8 @@ follow_job: Final = following(
     Way("moves", _may_move, move),
     Way("earlier run", *given(_in_its_way, _wait_for_earlier)),
     Way("refused", *given(_refused, send_back)),
-    Way("create", _may_create, lambda seen: Plan(tuple(create_missing(seen, seen.recorded)))),
-    Way("follow", _is_followed, lambda seen: Plan(tuple(_synchronise(seen)))),
+    Way("create", _may_create, lambda seen: Plan(create_missing(seen, seen.recorded))),
+    Way("follow", lambda seen: seen.recorded_jobs or seen.traits.workload_only, lambda seen: Plan(_synchronise(seen))),
     Way("vanished", otherwise, begin_anew),
 )
 """A worker is recorded: create the job there, keep it as its user wants it, and notice its end."""
@@ -354,14 +341,14 @@ follow_unchecked: Final = first_of(
     Way("out of sight", _is_out_of_sight, wait),
     Way("vanished", lambda seen: seen.recorded.is_empty, _tell_gone),
     Way("has ended", lambda seen: seen.recorded.facts.has_ended, _end_with_copy),
-    Way("follow", otherwise, lambda seen: Plan(tuple(ending.sync_status(seen, seen.jobs_on(seen.recorded))))),
+    Way("follow", otherwise, lambda seen: Plan(ending.sync_status(seen, seen.recorded_jobs))),
 )
 """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
 
 follow_copy: Final = following(
     Way("ends there", _ends_there, follow_end),
     Way("job may be there", _awaits_earlier_job, _wait_for_job),
-    Way("follow", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+    Way("follow", otherwise, lambda seen: Plan(patch_copy(seen, seen.recorded))),
 )
 """Follow a Workload of a kind that is not registered any more: a setting that was changed takes nothing that runs.
 

@@ -30,7 +30,7 @@ from multikueue.core.workload.seen.worker_states import Unusable
 def tell_split(situation: Situation) -> Plan:
     """The rest of the group is on several workers: this Workload cannot follow all. Somebody must evict one part."""
     where = " and ".join(f'"{name}"' for name in situation.group_workers)
-    return Plan((AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}"),))
+    return Plan([AnnounceWorkload("Warning", f"Component workloads are assigned to different clusters: {where}")])
 
 
 def must_wait(situation: Situation) -> bool:

@@ -115,8 +115,7 @@ def _decide(situation: Situation) -> tuple[Row, Plan]:
             if row.applies(situation):
                 return row, row.decide(situation).also(*row.also(situation))
         except RuleError as error:
-            why = f"The job cannot be copied: {error}"
-            return row, _rejected(situation, Rejection.NOT_COPIED, why)
+            return row, _rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {error}")
     raise AssertionError("the last row always applies")
 
 
@@ -233,6 +232,10 @@ def _reject_kind(situation: Situation) -> Plan:
     return _rejected(situation, Rejection.KIND_NOT_ENABLED, verdict, advice if setting else "")
 
 
+def _is_undelegated(situation: Situation) -> bool:
+    return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
+
+
 def _reject_undelegated(situation: Situation) -> Plan:
     """The manager's own controllers would run it.
 
@@ -257,7 +260,7 @@ def _is_nobodys(situation: Situation) -> bool:
 
 def _tell_unknown(situation: Situation) -> Plan:
     """Warn, and touch nothing."""
-    return Plan((AnnounceWorkload("Warning", situation.snapshot.unreadable),))
+    return Plan([AnnounceWorkload("Warning", situation.snapshot.unreadable)])
 
 
 def _for_job(situation: Situation) -> str:
@@ -315,11 +318,7 @@ TABLE: tuple[Row, ...] = (
     Row("has ended", *given(lambda seen: ending.earlier_end(seen) if _is_nobodys(seen) else None, ending.show_end)),
     # it can never run through us: say so, once
     Row("unknown kind", lambda seen: _is_not_dispatched(seen) and _may_be_rejected(seen), _reject_kind),
-    Row(
-        "not delegated",
-        lambda seen: isinstance(seen.not_delegated, str) and _may_be_rejected(seen),
-        _reject_undelegated,
-    ),
+    Row("not delegated", _is_undelegated, _reject_undelegated),
     Row("acted on here", *given(_acted_on, lambda seen, why: _rejected(seen, Rejection.ACTED_ON_HERE, why, why))),
     Row("refused", *given(_refused, _reject_refused)),
     Row("settled", *given(evicting.settled_end, evicting.end_settled), leftovers.ending_run),

@@ -52,7 +52,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.facts.has_gate)
     closed = [(worker, copy) for worker, copy in gates if worker.facts.opened_at is None]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
-        return Plan(tuple(_open(situation, worker, copy) for worker, copy in closed))
+        return Plan(_open(situation, worker, copy) for worker, copy in closed)
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a turn that begins does not show yet: its answer brings us back
     turns: dict[str, Effect] = {
@@ -72,7 +72,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
     first = sorted(asked, key=lambda worker: not isinstance(worker.in_flight, InDoubt))
-    return Plan((next(turns[worker.name] for worker in first if worker.name in turns),), timeout.total_seconds())
+    return Plan([next(turns[worker.name] for worker in first if worker.name in turns)], timeout.total_seconds())
 
 
 def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:

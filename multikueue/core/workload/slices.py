@@ -45,7 +45,7 @@ def leave_to_successor(situation: Situation) -> Plan:
             removed += remove(situation, attrs.evolve(worker, jobs=worker.all_jobs, shared=()))
         elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
             removed += delete_workload(situation, worker, copy)
-    return Plan(tuple(removed))
+    return Plan(removed)
 
 
 def _no_slice_runs_on(situation: Situation, worker: Worker) -> bool:
@@ -107,7 +107,7 @@ def _end_at_old_size(situation: Situation) -> tuple[Json, Outcome] | None:
 
 def _create_copy(situation: Situation) -> Plan:
     worker = situation.recorded
-    return Plan((CreateWorkload(worker.name, situation.copy_for(worker)),) if worker.can_run else ())
+    return Plan([CreateWorkload(worker.name, situation.copy_for(worker))] if worker.can_run else ())
 
 
 def _is_stale(situation: Situation) -> bool:
@@ -170,10 +170,10 @@ follow_slice: Final = following(
     Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_outcome(seen, [end[0]], end[1]))),
     Way("fixed size", *given(_of_fixed_size, _keep_size)),
     Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
-    Way("stale copy", _is_stale, lambda seen: Plan(tuple(delete_workload(seen, seen.recorded, seen.recorded_copy)))),
+    Way("stale copy", _is_stale, lambda seen: Plan(delete_workload(seen, seen.recorded, seen.recorded_copy))),
     Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again
-    Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(tuple(_take_over(seen)))),
-    Way("evicted there", *given(_evicted_slice, lambda seen, copy: Plan(tuple(send_back_evicted(seen, copy))))),
-    Way("waits there", otherwise, lambda seen: Plan(tuple(patch_copy(seen, seen.recorded)))),
+    Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(_take_over(seen))),
+    Way("evicted there", *given(_evicted_slice, lambda seen, copy: Plan(send_back_evicted(seen, copy)))),
+    Way("waits there", otherwise, lambda seen: Plan(patch_copy(seen, seen.recorded))),
 )
 """Bring a slice to the worker that runs its job, and hand the job over to it."""

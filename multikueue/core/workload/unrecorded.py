@@ -66,12 +66,12 @@ def _wait_for_one(situation: Situation) -> Plan:
 def _try_again(situation: Situation) -> Plan:
     """The eviction removes the copies: one out of sight may still run."""
     base = "Admission check is Ready but no admitting cluster is recorded; this is unexpected, please report it"
-    return Plan((retry(situation, base),))
+    return Plan([retry(situation, base)])
 
 
 def _record_it(situation: Situation) -> Plan:
     having = _having_it(situation)[0]
-    return Plan(tuple(admit(situation, having.name, CheckState.READY, having.copy)))
+    return Plan(admit(situation, having.name, CheckState.READY, having.copy))
 
 
 find_recorded: Final = first_of(

@@ -27,7 +27,7 @@ BEFORE = workload(reserved_at=EARLY)
 AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 COMPLETE: Json = {"succeeded": 1, "conditions": [{"type": "Complete", "status": "True", "message": "All done"}]}
 SHOWN = job(status=COMPLETE)
-LATE = timedelta(seconds=10)
+LATE = timedelta(seconds=30)
 STATES = {
     "it has quota again": AGAIN,
     "it waits for quota": workload(quota=False, evicted="Preempted", evictions=1),

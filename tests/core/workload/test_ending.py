@@ -41,18 +41,18 @@ def test_the_jobs_status_is_synced_first() -> None:
     decided = decide(snapshot(LOCAL, done(), job=RUNNING_JOB))
     patch = sole(PatchJobStatus, decided.effects)
     assert patch.patch == {"metadata": {"resourceVersion": "rv-uid-of-job"}, "status": {"active": None, **COMPLETE}}
-    assert decided.look_again == 5.0
+    assert decided.look_again == 30.0
 
 
 def test_the_managers_kueue_may_finish_the_workload_itself() -> None:
     """It does so when it sees the job ended; both at once would make one of the two writes fail."""
-    decided = decide(attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=2)))
-    assert (decided.effects, decided.look_again) == ((), 5.0)
+    decided = decide(attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=20)))
+    assert (decided.effects, decided.look_again) == ((), 10.0)
 
 
 def test_a_workload_that_kueue_does_not_finish_is_finished_by_us() -> None:
     """In the worker's words, as Kueue's own controller would have it."""
-    seen = attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=5))
+    seen = attrs.evolve(snapshot(LOCAL, done(), job=ENDED_JOB), quiet_for=timedelta(seconds=30))
     write = sole(ApplyStatus, decide(seen).effects)
     assert write.field_manager == ADMISSION_MANAGER
     assert write.object["status"]["conditions"][-1] == {

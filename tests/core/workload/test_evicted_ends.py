@@ -8,7 +8,7 @@ import pytest
 
 from multikueue.core.model.names import Json
 from tests.core.building import copy_of, job, job_copy_of, snapshot, worker, workload
-from tests.core.door import KUEUE_GRACE, Snapshot
+from tests.core.door import FINISHING, Snapshot
 from tests.core.pods import DONE, copied, group, place, pod, seen
 from tests.core.wording import words
 from tests.core.workload.test_ending import COMPLETE
@@ -32,7 +32,7 @@ def test_a_job_that_succeeds_while_it_is_evicted_has_ended(local: dict[str, Any]
     """Its Kueue says so because the job does. What has run is not run again."""
     assert words(finished(workload(**local), "Succeeded", COMPLETE, job=job(suspended=False))) == ["copy job status"]
     shown = job(suspended=False, status=COMPLETE)
-    steps = words(finished(workload(**local), "Succeeded", COMPLETE, job=shown, quiet_for=KUEUE_GRACE))
+    steps = words(finished(workload(**local), "Succeeded", COMPLETE, job=shown, quiet_for=FINISHING))
     assert steps == ["finish Succeeded"]
 
 
@@ -48,7 +48,7 @@ def test_pods_that_end_well_on_their_way_out_have_not_ended(local: dict[str, Any
     whole, pods = group("a", "b", **local), [pod("a"), pod("b")]
     copies = [copied(whole, pod, DONE, deleting=True) for pod in pods]
     there = place("w1", copy_of(whole, admitted=True, owned=True, evicted=True, finished="Succeeded"), *copies)
-    steps = words(seen(whole, pods, there, quiet_for=KUEUE_GRACE))
+    steps = words(seen(whole, pods, there, quiet_for=FINISHING))
     assert not [word for word in steps if word.startswith("finish")]
     if "evicted" not in local:
         assert RETRIED in steps

@@ -194,7 +194,7 @@ class TestEnds:
         status = {"conditions": [{"type": ended, "status": "True", "message": "so it ended"}]}
         seen = snapshot(LOCAL, worker("w1", None, job_copy_of(LOCAL, status=status)), job=RUNNING_JOB)
         assert words(seen) == ["copy job status"]
-        shown = attrs.evolve(seen, jobs={JOB_NAME: job(status=status)}, quiet_for=timedelta(seconds=5))
+        shown = attrs.evolve(seen, jobs={JOB_NAME: job(status=status)}, quiet_for=timedelta(seconds=30))
         assert words(shown) == [f"finish {reason}"]
         finished = sole(ApplyStatus, decide(shown).effects)
         assert finished.object["status"]["conditions"][-1]["message"] == "so it ended"

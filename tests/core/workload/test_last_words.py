@@ -40,7 +40,7 @@ class TestWhatHasEndedByItself:
         """It completed at the moment of its eviction, say: it would run twice."""
         made = copy_of(READY, **copy)
         assert words(seen(made, COMPLETE)) == ["copy job status"]
-        shown = seen(made, COMPLETE, here=job(suspended=False, status=COMPLETE), quiet_for=timedelta(seconds=5))
+        shown = seen(made, COMPLETE, here=job(suspended=False, status=COMPLETE), quiet_for=timedelta(seconds=30))
         assert words(shown) == ["finish Succeeded"]
 
     @pytest.mark.parametrize("reason", ["OwnerNotFound", "OutOfSync"])

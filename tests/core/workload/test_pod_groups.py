@@ -16,8 +16,10 @@ from multikueue.core.model.workloads import has_members
 from tests.core.building import KEY, NAMESPACE, condition, copy_of, snapshot, workload
 from tests.core.door import (
     END_SHOWN,
-    KUEUE_GRACE,
+    FINISHING,
     NOW,
+    STEADY,
+    VANISHED,
     CreateJob,
     DeleteJob,
     Effect,
@@ -181,7 +183,7 @@ class TestFollowing:
     def test_a_group_that_vanished_is_tried_again(self) -> None:
         """But not before its end may have been told."""
         shown = seen(PLACED, [pod("a", RUNNING)], place("w1", admitted(PLACED, owned=True)))
-        assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
+        assert decide(shown).look_again == VANISHED.total_seconds()
         assert words(attrs.evolve(shown, quiet_for=QUIET)) == ["retry: Admitting remote no longer exists"]
 
     def test_an_eviction_on_the_worker_sends_it_back(self) -> None:
@@ -238,7 +240,7 @@ class TestFinishing:
         """The worker's retention removed it."""
         copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), DONE)
         shown = seen(PLACED, [pod("a", DONE), pod("b", DONE)], place("w1", None, *copies))
-        assert words(attrs.evolve(shown, quiet_for=timedelta(seconds=5))) == ["finish Succeeded"]
+        assert words(attrs.evolve(shown, quiet_for=FINISHING)) == ["finish Succeeded"]
 
     def test_as_long_as_one_may_be_replaced_there_is_no_end(self) -> None:
         """The Workload is tried again."""
@@ -300,7 +302,7 @@ class TestDeletedByItsPods:
         """And is finished a moment later: somebody may be about to create other pods."""
         shown = seen(self.OFFERED, self.GOING, place("w1", copy_of(self.OFFERED)))
         assert words(shown) == ["delete workload on w1"]
-        assert decide(shown).look_again == KUEUE_GRACE.total_seconds()
+        assert decide(shown).look_again == STEADY.total_seconds()
 
     @pytest.mark.parametrize("staying", [pod("b"), pod("c")], ids=["one that stays", "one in the place of another"])
     def test_one_with_a_pod_that_stays_goes_on(self, staying: Json) -> None:
@@ -313,7 +315,7 @@ class TestDeletedByItsPods:
         shown = seen(PLACED, self.GOING, place("w1", admitted(PLACED), ends), quiet_for=QUIET)
         assert self.OVER not in words(shown)
         away = place("w1", None, reach=Lost())
-        assert self.OVER not in words(seen(PLACED, self.GOING, away, quiet_for=timedelta(seconds=5)))
+        assert self.OVER not in words(seen(PLACED, self.GOING, away, quiet_for=QUIET))
 
     def test_it_is_finished_once(self) -> None:
         over = group("a", "b", finished="Failed")

@@ -41,8 +41,9 @@ from tests.core.building import (
     workload,
 )
 from tests.core.door import (
-    KUEUE_GRACE,
+    FINISHING,
     NOW,
+    VANISHED,
     AnnounceWorkload,
     CreateJob,
     Lost,
@@ -177,15 +178,15 @@ class TestGrowing:
         started = with_value(BIG, label, "main")
         seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True)), siblings=(REPLACED,), job=started)
         assert words(seen) == []
-        assert decide(seen).look_again == KUEUE_GRACE.total_seconds()
-        created = sole(CreateJob, decide(attrs.evolve(seen, quiet_for=KUEUE_GRACE)).effects)
+        assert decide(seen).look_again == VANISHED.total_seconds()
+        created = sole(CreateJob, decide(attrs.evolve(seen, quiet_for=VANISHED)).effects)
         assert dig(created.object, *label) is None
 
     def test_a_job_that_has_run_for_this_very_slice_is_not_made_again(self) -> None:
         """Its worker's Kueue has noted it: it may have ended, and be gone since."""
         seen = snapshot(NEW, worker("w1", copy_of(NEW, admitted=True, owned=True)), siblings=(REPLACED,), job=BIG)
         assert words(seen) == []
-        quiet = attrs.evolve(seen, quiet_for=KUEUE_GRACE)
+        quiet = attrs.evolve(seen, quiet_for=VANISHED)
         assert words(quiet) == ["retry: Admitting remote no longer exists"]
 
     def test_a_job_that_is_being_deleted_is_waited_for(self) -> None:
@@ -240,9 +241,9 @@ class TestGrowing:
         waiting = copy_of(NEW) if not facts else None
         seen = growing(worker("w1", waiting, shared=made, **facts))
         decided = decide(seen)
-        assert (in_words(seen, decided), decided.look_again) == (["copy job status"], 5)
+        assert (in_words(seen, decided), decided.look_again) == (["copy job status"], FINISHING.total_seconds())
         shown = {**BIG, "status": COMPLETE}
-        seen = attrs.evolve(seen, jobs={JOB_NAME: shown}, quiet_for=timedelta(seconds=5))
+        seen = attrs.evolve(seen, jobs={JOB_NAME: shown}, quiet_for=FINISHING)
         assert words(seen) == ["finish Succeeded"]
 
     @pytest.mark.parametrize(
@@ -263,8 +264,8 @@ class TestGrowing:
         """Seed 30048: somebody had deleted it on a worker without a MultiKueueCluster, and the slice waited on."""
         gone = worker("w1", configured=False, removed=True)
         noted = "patch workload on "
-        assert (words(growing(gone)), decide(growing(gone)).look_again) == ([noted], KUEUE_GRACE.total_seconds())
-        assert [word.partition(":")[0] for word in words(growing(gone, quiet_for=KUEUE_GRACE))] == ["retry", noted]
+        assert (words(growing(gone)), decide(growing(gone)).look_again) == ([noted], VANISHED.total_seconds())
+        assert [word.partition(":")[0] for word in words(growing(gone, quiet_for=VANISHED))] == ["retry", noted]
 
     def test_a_worker_that_left_the_config_takes_the_slice_of_the_job_it_runs(self) -> None:
         """A Placement does not select it any more: the running job stays, and may grow."""
@@ -347,7 +348,7 @@ class TestFixedSize:
         """Nothing is made again."""
         made = job_copy_of(old(), of=SMALL, status=COMPLETE)
         seen = growing(worker("w1", shared=made), adapter=self.KIND)
-        seen = attrs.evolve(seen, jobs={JOB_NAME: {**BIG, "status": COMPLETE}}, quiet_for=timedelta(seconds=5))
+        seen = attrs.evolve(seen, jobs={JOB_NAME: {**BIG, "status": COMPLETE}}, quiet_for=FINISHING)
         assert words(seen) == ["finish Succeeded"]
 
     def test_made_for_the_slice_itself_it_has_its_size(self) -> None:
@@ -680,12 +681,12 @@ class TestEvictedBeforeTheNextSliceHasIt:
         for deleting in (False, True):
             left = copy_of(first, evicted=True, owned=True, deleting=deleting, held=deleting, uid="uid-of-first")
             there = worker("w1", copy_of(NEW), shared=OLD_JOB, slices=(left, runs))
-            assert words(growing(there, worker("w2"), quiet_for=KUEUE_GRACE)) == []
+            assert words(growing(there, worker("w2"), quiet_for=VANISHED)) == []
 
     def test_it_waits_where_the_job_runs(self) -> None:
         runs = copy_of(old(), admitted=True, owned=True)
         there = worker("w1", copy_of(NEW), shared=OLD_JOB, slices=(runs,))
-        assert words(growing(there, worker("w2"), quiet_for=KUEUE_GRACE)) == []
+        assert words(growing(there, worker("w2"), quiet_for=VANISHED)) == []
 
     def test_admitted_it_takes_over_what_is_stopped(self) -> None:
         """The worker's Kueue has room again, and starts the job for it."""

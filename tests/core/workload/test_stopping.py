@@ -17,8 +17,8 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, uid, with_value
 from tests.core.building import EARLIER, JOB_NAME, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
-    KUEUE_GRACE,
     NOW,
+    RESUMING,
     AnnounceWorkload,
     ApplyStatus,
     Connecting,
@@ -97,7 +97,7 @@ class TestSettledEnds:
         """Its quota is free then."""
         seen = snapshot(READY, worker("w1"), job=TERMINATED)
         assert words(attrs.evolve(seen, refused_for=timedelta(seconds=29))) == ["copy job status"]
-        late = attrs.evolve(seen, refused_for=timedelta(seconds=30), quiet_for=timedelta(seconds=5))
+        late = attrs.evolve(seen, refused_for=timedelta(seconds=30), quiet_for=timedelta(seconds=30))
         write = sole(ApplyStatus, decide(late).effects)
         assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
         assert write.object["status"]["conditions"][-1]["message"] == "by hand"
@@ -190,7 +190,7 @@ def suspended(kind: JobKind) -> Json:
 def of_kind(kind: JobKind, *workers: Worker, gone: bool, **facts: Any) -> Snapshot:
     gvk = kind.resource.gvk
     local = workload(cluster="w1", check="Ready", admitted=True, owner=(gvk.api_version, gvk.kind))
-    known: Any = {"unchanged_here_for": KUEUE_GRACE, **facts}
+    known: Any = {"unchanged_here_for": RESUMING, **facts}
     return snapshot(None if gone else local, *workers, job=suspended(kind), adapter=kind, **known)
 
 

@@ -61,8 +61,11 @@ TOLD_AFTER: Final = timedelta(minutes=1)
 """After so long it is told what a job waits for that its Kueue has stopped."""
 
 # Has it ended, and who says so?
-KUEUE_GRACE: Final = timedelta(seconds=5)
-"""How long the manager's Kueue may take to finish a Workload whose job has ended; it takes milliseconds."""
+RESUMING: Final = timedelta(seconds=5)
+"""How long the manager's Kueue may take to start a job again that a person has suspended; it takes milliseconds."""
+FINISHING: Final = timedelta(seconds=30)
+"""How long the manager's Kueue may take to finish a Workload whose job shows its end. It takes milliseconds, but with
+hundreds of ends at once on a busy machine 20 s, and a write of ours for each would keep it longer still."""
 VANISHED: Final = timedelta(seconds=5)
 """How long a job is gone from its worker before it counts as lost: one that has ended may go before its end shows."""
 STEADY: Final = timedelta(seconds=5)

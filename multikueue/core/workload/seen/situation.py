@@ -219,6 +219,11 @@ class Situation:
         assert self.recorded.copy is not None, "a way for what its worker shows was asked where it shows nothing"
         return self.recorded.copy
 
+    @property
+    def recorded_jobs(self) -> list[Json]:
+        """The job copies on it."""
+        return self.jobs_on(self.recorded)
+
     @cached_property
     def group(self) -> tuple[Json, ...]:
         """The other Workloads of its job, if the job has one per replica."""
