@@ -62,7 +62,7 @@ def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
     where, words = f"AdmissionCheck {name}", message(check, "Active")
-    wanted, config = config_name(check), objects.config_of(name)
+    wanted, config = config_name(check), objects.configs_by_check.get(name)
     fresh = bool(wanted) and not objects.configs and not objects.clusters
     if fresh:  # a manager that nobody has set up yet
         yield finding("config-missing@first", where, instead=_placed(wanted, objects), wanted=wanted)
@@ -263,8 +263,8 @@ def links_of(chain: Chain, job: Json | None, report: JobReport, answering: Colle
         return
     name, words = chain.checks[0], chain.says.without(answering).render()
     ok, state = chain.check_state not in (CheckState.REJECTED, CheckState.RETRY), str(chain.check_state)
-    yield ChainLink("AdmissionCheck", name, state if chain.entry else "not on it yet", ok, words)
-    config = objects.config_of(name)
+    yield ChainLink("AdmissionCheck", name, state if chain.check else "not on it yet", ok, words)
+    config = objects.configs_by_check.get(name)
     if config is None and MULTIKUEUE_CONFIG in objects.unread:
         return
     if config is None:

@@ -245,23 +245,11 @@ def with_findings(explanation: Explanation, *more: Finding, without: str = "") -
     return _finished(explanation, (*more, *kept))
 
 
-def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
-    """What remedies fill in."""
-    return {
-        "namespace": job.namespace,
-        "queue": job.queue,
-        "job": job.job,
-        "secrets": seen.daemon_namespace,
-        "cluster_queue": job.cluster_queue,
-        "workload": job.workload,
-    }
-
-
 def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
-    context, where = context_of(seen, job), f"Workload {job.workload}"
+    where = f"Workload {job.workload}"
     if job.state is JobState.QUEUED:
-        words = message(seen.workload, "QuotaReserved")
-        if (quota_finding := found_by(MANAGER_RULES, where, words, context)) is not None:
+        told = message(seen.workload, "QuotaReserved")
+        if (quota_finding := found_by(MANAGER_RULES, where, told, job.words)) is not None:
             yield quota_finding
             if not quota_finding.blocking and seen.others_named is not None:
                 yield from held_quota(seen.chain, seen.findings_of, named=seen.others_named)
@@ -270,23 +258,23 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         # Behind the head stand the workers' words.
         yield from waiting_findings(seen.chain, where, seen.chain.says.head)
         return
-    over = list(time_is_over(seen.workload, where, job.reason, context))
+    over = list(time_is_over(seen.workload, where, job.reason, job.words))
     yield from over
     if job.state is JobState.REJECTED or was_rejected(seen.workload):
-        yield why_rejected(seen.workload, seen.job, where, job.reason, context)
+        yield why_rejected(seen.workload, seen.job, where, job.reason, job.words)
     elif not over:
-        yield finding("inactive", where, job.reason, **context)
+        yield finding("inactive", where, job.reason, **job.words)
 
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    here = seen.chain.queue
 
     def named(answer: WorkerAnswer) -> dict[str, str]:
         return {
-            **context_of(seen, job),
+            **job.words,
+            "secrets": seen.daemon_namespace,
             **source_names(seen.objects.clusters_by_name.get(answer.worker)),
-            "namespace_there": seen.objects.names_on(answer.worker).local_queue(here).namespace or here.namespace,
+            "namespace_there": seen.objects.names_on(answer.worker).namespace(job.namespace) or job.namespace,
             **answer.about,
         }
 

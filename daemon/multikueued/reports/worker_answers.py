@@ -292,7 +292,7 @@ def _seen_there(asked: _Asked) -> WorkerAnswer | None:
         return None
     queues, at = seen
     seen_at = f"(as the daemon saw it at {timestamp(at)})"
-    there = objects.names_on(name).local_queue(asked.chain.queue).namespace
+    there = objects.names_on(name).namespace(asked.job.namespace)
     namespaces = objects.published[name].facts.namespaces
     if there and namespaces is not None and there not in namespaces:
         return WorkerAnswer(name, AnswerState.WAITING, f'namespaces "{there}" not found {seen_at}', Source.FINDINGS)

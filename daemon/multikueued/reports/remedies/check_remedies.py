@@ -97,7 +97,7 @@ def waiting_findings(chain: Chain, where: str, message: str) -> Iterator[Finding
     clusters = map(objects.clusters_by_name.get, chain.workers)
     known = [cluster for cluster in clusters if cluster is not None]
     unrecorded = chain.check_state is CheckState.READY and workloads.cluster_name(chain.workload) is None
-    if objects.config_of(check) is not None and not known:
+    if check in objects.configs_by_check and not known:
         yield finding("no-worker-known", where, message)
     elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
         # While a worker is away it may be the one that has it.
@@ -150,7 +150,7 @@ def queue_changes(report: JobReport, job: Json, workload: Json) -> Iterator[Find
     """
     wanted = labels_of(job).get(QUEUE_LABEL, "")
     if wanted and wanted != report.queue and workloads.has_quota(workload):
-        yield finding("queue-changed", report.job, wanted=wanted, queue=report.queue, **_named(report))
+        yield finding("queue-changed", report.job, wanted=wanted, **report.words)
 
 
 FAILED: Final = "job-failed"
@@ -169,12 +169,12 @@ def failure(job: Json, report: JobReport, now: datetime) -> Finding:
     message = plain(_words(job) or report.reason)
     there = f" on worker cluster {report.worker}" if report.worker else ""
     instead, until = _kept(report, now)
-    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
+    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **report.words)
 
 
 def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
     """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
-    remedy = REMEDIES[f"{FAILED}@seen"].filled([{**_named(report), "worker": report.worker}])
+    remedy = REMEDIES[f"{FAILED}@seen"].filled([report.words])
     for each in findings:
         yield attrs.evolve(each, remedy=remedy) if each.id == FAILED and pods else each
 
@@ -185,10 +185,6 @@ def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
         return "", ""
     until = report.since + _KEPT
     return f"{FAILED}@{'kept' if now < until else 'over'}", timestamp(until)
-
-
-def _named(report: JobReport) -> dict[str, str]:
-    return {"job": report.job, "namespace": report.namespace}
 
 
 def _words(job: Json) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import changed_at, timestamp
-from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
@@ -28,7 +28,7 @@ def earlier_run_findings(chain: Chain, now: datetime) -> Iterator[Finding]:
         now: the wall clock.
     """
     workload, message = chain.workload, chain.message
-    for run in earlier_runs_in(workload, chain.check):
+    for run in chain.earlier_runs:
         key = ObjectKey.of(workload)
         words = {
             "namespace": key.namespace,

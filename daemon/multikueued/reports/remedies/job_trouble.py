@@ -249,8 +249,7 @@ def own_trouble(job: Json, report: JobReport, workload: Json | None, now: dateti
     remedy, words = trouble
     named = ", ".join(sorted(str(need) for need in dependencies_of(workload or {}) if need.required))
     without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
-    context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
-    return remedy.about(report.job, words, {**context, "needs": without})
+    return remedy.about(report.job, words, {**report.words, "worker": report.worker or "its worker", "needs": without})
 
 
 def kind_of(job: Json) -> str:

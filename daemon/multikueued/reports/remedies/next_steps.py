@@ -9,7 +9,6 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
@@ -71,9 +70,8 @@ def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck
 
 
 def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
-    runs = earlier_runs_in(chain.workload, chain.check)
-    if runs:
-        due = max((run.due for run in runs if run.due is not None), default=None)
+    if chain.earlier_runs:
+        due = max((run.due for run in chain.earlier_runs if run.due is not None), default=None)
         if due is not None and not stuck:
             yield NextStep("by then its earlier run should have ended", due)
         yield NextStep("once its earlier run is gone from its worker, it is offered to workers")
