@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -34,7 +34,6 @@ from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
     POD_MISSING,
     deleted_job_findings,
-    failure,
     group_findings,
     queue_changes,
     time_is_over,
@@ -47,7 +46,15 @@ from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.told_findings import told_findings
-from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, taken_away, trouble_of
+from multikueued.reports.remedies.trouble import (
+    UNKNOWN,
+    Trouble,
+    findings_of,
+    found_by,
+    source_names,
+    taken_away,
+    trouble_of,
+)
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, ask_workers, lacks_quota_there
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
@@ -155,26 +162,20 @@ def explain(seen: Seen) -> Explanation:
     answers = ask_workers(chain, job, seen.events, seen.now)
     if job.state in (JobState.WAITING, JobState.OFFERED):
         answers = with_reasons(answers, chain, seen.job, seen.now)
-    findings = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
-    explanation = Explanation(
+    found = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
+    findings = read_by(seen.audience, found)
+    return Explanation(
         job=job,
         audience=seen.audience,
-        summary="",
+        summary=_summary(job, answers, findings),
         chain=tuple(links_of(chain, seen.job, job, [answer.worker for answer in answers])),
         workers=answers,
         next=next_steps(chain, job, answers, stuck=any(finding.blocking for finding in findings)),
-        findings=(),
+        findings=findings,
         placements=placements(seen.workload, starting=job.state is JobState.STARTING),
         not_checked=seen.not_checked,
         others=seen.others,
     )
-    return _finished(explanation, findings)
-
-
-def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanation:
-    """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
-    shown = read_by(explanation.audience, findings)
-    return attrs.evolve(explanation, findings=shown, summary=_summary(explanation, shown))
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
@@ -183,7 +184,8 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     yield from deleted_job_findings(seen.workload)
     refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
     if seen.job is not None and not refused:  # what was refused would say more
-        yield from _of_itself(seen.job, job, seen.workload, seen.now)
+        own = own_trouble(seen.job, job, seen.workload, seen.now)
+        yield from () if own is None else (own,)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     if job.state in (*WAITING_STATES, *RUNNING_STATES):
@@ -226,23 +228,19 @@ def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
     return worker in fleet_finding.workers and fleet_finding.object in own
 
 
-def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> list[Finding]:
-    """What a job says itself; without its Workload it is not known what its pods name."""
-    own = failure(job, report, now) if report.state is JobState.FAILED else own_trouble(job, report, workload, now)
-    return [own] if own is not None else []
-
-
 def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
     """An explanation that was made without the job, with what the job says itself."""
     first, *others = explanation.chain
     explained = attrs.evolve(explanation, chain=(attrs.evolve(first, told=managed_by(job)), *others))
-    return with_findings(explained, *_of_itself(job, explained.job, None, now))
+    own = own_trouble(job, explained.job, None, now)
+    return with_findings(explained, *(() if own is None else (own,)))
 
 
 def with_findings(explanation: Explanation, *more: Finding, without: str = "") -> Explanation:
     """An explanation with more findings, and without those of an id."""
     kept = (finding for finding in explanation.findings if finding.id != without)
-    return _finished(explanation, (*more, *kept))
+    shown = read_by(explanation.audience, (*more, *kept))
+    return attrs.evolve(explanation, findings=shown, summary=_summary(explanation.job, explanation.workers, shown))
 
 
 def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
@@ -268,27 +266,17 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-
-    def named(answer: WorkerAnswer) -> dict[str, str]:
-        return {
-            **job.words,
-            "secrets": seen.daemon_namespace,
-            **source_names(seen.objects.clusters_by_name.get(answer.worker)),
-            "namespace_there": seen.objects.names_on(answer.worker).namespace(job.namespace) or job.namespace,
-            **answer.about,
-        }
-
-    troubles = (
-        (
-            answer,
-            trouble_of(answer.worker, answer.told, named(answer), connected=answer.is_connected, cause=answer.cause),
-        )
-        for answer in answers
-        if answer.is_trouble
-    )
-    by_worker = {
-        answer.worker: trouble for answer, trouble in troubles if trouble.remedy.id != UNKNOWN or not answer.is_word
-    }
+    by_worker: dict[str, Trouble] = {}
+    for answer in answers:
+        if not answer.is_trouble:
+            continue
+        worker = answer.worker
+        there = seen.objects.names_on(worker).namespace(job.namespace) or job.namespace
+        source = source_names(seen.objects.clusters_by_name.get(worker))
+        words = {**job.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}
+        trouble = trouble_of(worker, answer.told, words, connected=answer.is_connected, cause=answer.cause)
+        if trouble.remedy.id != UNKNOWN or not answer.is_word:
+            by_worker[worker] = trouble
     may_take = any(
         answer.worker not in by_worker or not by_worker[answer.worker].remedy.blocking
         for answer in answers
@@ -298,26 +286,23 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     is_stuck = job.state is JobState.LOST or any(
         answer.worker == job.worker and answer.state is AnswerState.REFUSED for answer in answers
     )
-    for trouble in findings_of(by_worker.values()):
-        own = is_stuck and job.worker in trouble.workers
-        yield trouble.mild(not own and (may_take or going))
+    for found in findings_of(by_worker.values()):
+        own = is_stuck and job.worker in found.workers
+        yield found.mild(not own and (may_take or going))
 
 
-def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
-    job = explanation.job
+def _summary(job: JobReport, answers: Sequence[WorkerAnswer], findings: Sequence[Finding]) -> str:
     first = next((finding for finding in findings if finding.blocking), None)
     match job.state:
         case JobState.RUNNING:
             return _runs(job, findings)
         case JobState.STARTING:
-            lacks_quota = lacks_quota_there(job, explanation.workers)
+            lacks_quota = lacks_quota_there(job, answers)
             admitted = "has admitted it, and its job is being created there"
             how = "has its job, and gives it no quota as it is now" if lacks_quota else admitted
             return f'Worker cluster "{job.worker}" {how}.'
         case JobState.LOST:
-            gone = any(
-                answer.worker == job.worker and answer.state is AnswerState.MISSING for answer in explanation.workers
-            )
+            gone = any(answer.worker == job.worker and answer.state is AnswerState.MISSING for answer in answers)
             lost = "whose MultiKueueCluster is gone" if gone else "which cannot be reached"
             return f'It is assigned to worker cluster "{job.worker}", {lost}.'
         case JobState.FINISHED | JobState.FAILED:

@@ -5,26 +5,21 @@ What the manager's Kueue says of quota stands in its message and nowhere else, s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-import attrs
-
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, RETRIABLE_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
-from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.jobs import JobReport
 from multikueued.reports.objects import Chain
-from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
-from multikueued.settings.config import RetentionSettings
 
 MANAGER_RULES: Final = RULES["manager-words"]
 """About quota on the manager."""
@@ -151,46 +146,3 @@ def queue_changes(report: JobReport, job: Json, workload: Json) -> Iterator[Find
     wanted = labels_of(job).get(QUEUE_LABEL, "")
     if wanted and wanted != report.queue and workloads.has_quota(workload):
         yield finding("queue-changed", report.job, wanted=wanted, **report.words)
-
-
-FAILED: Final = "job-failed"
-_KEPT: Final = RetentionSettings().failed
-"""Unless the daemon's settings say otherwise."""
-
-
-def failure(job: Json, report: JobReport, now: datetime) -> Finding:
-    """That a job has failed, in its words, and how long its logs are kept.
-
-    Args:
-        job: the manager's, which has failed.
-        report: its line.
-        now: the wall clock.
-    """
-    message = plain(_words(job) or report.reason)
-    there = f" on worker cluster {report.worker}" if report.worker else ""
-    instead, until = _kept(report, now)
-    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **report.words)
-
-
-def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
-    """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
-    remedy = REMEDIES[f"{FAILED}@seen"].filled([report.words])
-    for each in findings:
-        yield attrs.evolve(each, remedy=remedy) if each.id == FAILED and pods else each
-
-
-def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
-    """The key of the row that says how long its logs are kept, and until when; empty: it is not known."""
-    if report.since is None or not report.worker:
-        return "", ""
-    until = report.since + _KEPT
-    return f"{FAILED}@{'kept' if now < until else 'over'}", timestamp(until)
-
-
-def _words(job: Json) -> str:
-    """The job's own: its conditions, else the fields in which kinds say it; of a pod also the exit code."""
-    said = condition(job, "Failed") or {}
-    status = said if said.get("status") == "True" else dig(job, "status") or {}
-    if job.get("kind") == "Pod":
-        return reason_of_pod(job).sentence
-    return ": ".join(filter(None, (str(status.get("reason") or ""), str(status.get("message") or ""))))
