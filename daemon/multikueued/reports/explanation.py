@@ -9,9 +9,9 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import message
-from multikueue.core.model.labels import CONTROLLER_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, ToldFinding
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.labels import CONTROLLER_NAME, ToldFinding
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.errors import Cause
 from multikueued.reports import clocks
@@ -29,7 +29,7 @@ from multikueued.reports.jobs import (
 )
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.places import Waiting, starving
-from multikueued.reports.remedies.audience import Audience, audience_of, read_by
+from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
     POD_MISSING,
@@ -139,21 +139,6 @@ class Explanation:
     """The other Workloads of the same job, as `workload/NAME`: each is explained by itself."""
 
 
-@attrs.frozen(kw_only=True)
-class Unqueued:
-    """What `multikueue explain` prints for a job without a Workload."""
-
-    job: str
-    """TYPE/NAME."""
-    namespace: str
-    summary: str
-    audience: Audience = Audience.OPERATOR
-    """Whom the remedies are for."""
-    findings: tuple[Finding, ...] = ()
-    not_checked: tuple[str, ...] = ()
-    """What could not be read, and so says nothing."""
-
-
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
     chain, job = seen.chain, job_report(seen.chain)
@@ -181,7 +166,7 @@ def explain(seen: Seen) -> Explanation:
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     of_events = tuple(told_findings(seen.events, seen.workload, seen.job, job.job)) if seen.events else ()
     yield from of_events
-    yield from deleted_job_findings(seen.workload)
+    yield from deleted_job_findings(seen.workload, job)
     refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
     if seen.job is not None and not refused:  # what was refused would say more
         own = own_trouble(seen.job, job, seen.workload, seen.now)
@@ -189,7 +174,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     if job.state in (*WAITING_STATES, *RUNNING_STATES):
-        yield from group_findings(seen.workload, seen.now)
+        yield from group_findings(seen.workload, job, seen.now)
         yield from queue_changes(job, seen.job or {}, seen.workload)
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if job.state not in RUNNING_STATES:
@@ -197,7 +182,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
         yield from queue_findings(seen.chain, delegated=delegated)
         yield from _about_job(seen, job)
     if job.state in WAITING_STATES:
-        yield from earlier_run_findings(seen.chain, seen.now)
+        yield from earlier_run_findings(seen.chain, job, seen.now)
     if job.state is JobState.LOCAL:
         return
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
@@ -339,35 +324,3 @@ def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
         case JobState.OFFERED:
             return f"It is offered to {', '.join(job.offered_to)}: the first to admit it gets it."
     return "It waits."
-
-
-def unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Unqueued:
-    """Why there is no Workload for a job, and what to do.
-
-    Args:
-        job: the job object.
-        type_name: TYPE/NAME.
-        objects: of the manager.
-    """
-    audience = audience_of(objects.unread)
-    return Unqueued(
-        job=type_name,
-        namespace=ObjectKey.of(job).namespace,
-        summary="Kueue has no Workload for it.",
-        audience=audience,
-        findings=read_by(audience, [_why_unqueued(job, type_name, objects)]),
-    )
-
-
-def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding:
-    namespace, queue = ObjectKey.of(job).namespace, str(dig(job, "metadata", "labels", QUEUE_LABEL) or "")
-    here = sorted(name_of(queue) for queue in objects.local_queues if ObjectKey.of(queue).namespace == namespace)
-    if not queue:
-        named = f": {', '.join(here)}" if here else ""
-        return finding("no-queue", type_name, namespace=namespace, queues=named)
-    if queue not in here:
-        submitted = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
-        return next(queue_findings(objects.chain(submitted)))
-    priority = str(labels_of(job).get(PRIORITY_CLASS_LABEL) or "")
-    row = "no-workload@priority" if priority else "no-workload"
-    return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

@@ -171,6 +171,7 @@ class ManagerObjects:
         entry = entries[0] if entries else {}
         on_it = [str(entry["name"]) for entry in entries]
         checks = tuple(dict.fromkeys((*on_it, *self.checks_of_queue(cluster_queue or {}))))
+        config = self.configs_by_check.get(checks[0]) if checks else None
         message = str(entry.get("message") or "")
         return Chain(
             workload=workload,
@@ -185,7 +186,8 @@ class ManagerObjects:
             message=message,
             says=Message.read(message),
             checks=checks,
-            workers=self.workers_of(checks[0]) if checks else [],
+            config=config,
+            workers=clusters(config or {}),
         )
 
     @cached_property
@@ -233,8 +235,10 @@ class Chain:
     """The same, taken apart."""
     checks: tuple[str, ...]
     """All checks of ours that it has, or will get from its ClusterQueue."""
+    config: Json | None
+    """The MultiKueueConfig of the first of these."""
     workers: list[str]
-    """The names that the MultiKueueConfig of the first of these lists, known or not."""
+    """The names that it lists, known or not."""
 
     @cached_property
     def offered_to(self) -> tuple[str, ...]:

@@ -228,12 +228,13 @@ def _answer(asked: _Asked) -> WorkerAnswer:
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)
-    owner = workloads.owner(asked.chain.workload)
-    kind = owner.gvk.dotted if owner is not None else ""
     stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.chain.workload)
-    if (unusable := said.unusable.get(kind)) and (stops_there or job.state in WAITING_STATES):
-        cause = said.causes.get(kind, "")
-        return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
+    if said.unusable and (stops_there or job.state in WAITING_STATES):
+        owner = workloads.owner(asked.chain.workload)
+        kind = owner.gvk.dotted if owner is not None else ""
+        if unusable := said.unusable.get(kind):
+            cause = said.causes.get(kind, "")
+            return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
     if name not in job.offered_to and (away := _kept_away(asked, cluster)) is not None:
         return away
     return _of_one_that_may_take_it(asked)

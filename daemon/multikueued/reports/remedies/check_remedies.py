@@ -14,7 +14,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, RETRIABLE_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.jobs import JobReport
@@ -99,18 +99,18 @@ def waiting_findings(chain: Chain, where: str, message: str) -> Iterator[Finding
         yield finding("recorded-twice", where, message)
 
 
-def deleted_job_findings(workload: Json) -> Iterator[Finding]:
+def deleted_job_findings(workload: Json, report: JobReport) -> Iterator[Finding]:
     """That its job was deleted by a client that leaves behind what belongs to it: then nothing else names it.
 
     Args:
         workload: the manager's.
+        report: its line.
     """
-    key = ObjectKey.of(workload)
-    words, where = {"namespace": key.namespace, "workload": key.name}, f"Workload {key.name}"
+    where = f"Workload {report.workload}"
     if workloads.finish_reason(workload) == workloads.OWNER_NOT_FOUND:
-        yield finding("job-deleted@finished", where, **words)
+        yield finding("job-deleted@finished", where, **report.words)
     elif workloads.owner(workload) is None and JOB_UID_LABEL in labels_of(workload):
-        yield finding("job-deleted", where, **words)
+        yield finding("job-deleted", where, **report.words)
 
 
 POD_MISSING: Final = REMEDIES["pod-missing"]
@@ -118,19 +118,19 @@ _REPLACED_AFTER: Final = timedelta(minutes=1)
 """How long who made a group of pods has to replace one of them, before somebody has to act."""
 
 
-def group_findings(workload: Json, now: datetime) -> Iterator[Finding]:
+def group_findings(workload: Json, report: JobReport, now: datetime) -> Iterator[Finding]:
     """That its Kueue waits for a new pod of a group, unless the group says that its pods are not replaced.
 
     Args:
         workload: the manager's.
+        report: its line.
         now: the wall clock.
     """
-    waits, key = condition(workload, "WaitingForReplacementPods") or {}, ObjectKey.of(workload)
+    waits = condition(workload, "WaitingForReplacementPods") or {}
     pods = (annotations_of(pod_set.get("template") or {}) for pod_set in dig(workload, "spec", "podSets") or ())
     if waits.get("status") != "True" or any(noted.get(RETRIABLE_ANNOTATION) == "false" for noted in pods):
         return
-    where, message = f"Workload {key.name}", str(waits.get("message") or "")
-    missing = POD_MISSING.about(where, message, {"namespace": key.namespace, "workload": key.name})
+    missing = POD_MISSING.about(f"Workload {report.workload}", str(waits.get("message") or ""), report.words)
     since = parse_timestamp(waits.get("lastTransitionTime"))
     yield missing.mild(since is not None and now - since < _REPLACED_AFTER)
 
