@@ -21,7 +21,7 @@ from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, placements
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
 from multikueued.reports.objects import Chain
 from multikueued.reports.worker_queues import quota_mismatch
 from multikueued.reports.workers import cluster_state
@@ -187,6 +187,8 @@ class _Asked:
     words: str
     """In the check; empty: none."""
     refusal: ReportedRefusal | None
+    left: str | None
+    """Why the job, which was here before, has left; None: it was not."""
 
     def answers(self, state: AnswerState, source: Source) -> WorkerAnswer:
         """In the words of the check, or of an event: that it refuses the job, or else this."""
@@ -212,7 +214,8 @@ def ask_workers(chain: Chain, job: JobReport, events: Sequence[EventReport], now
     parts = chain.says.by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
     refused = refusals(chain.workload, events, parts, now, chain.message) if may_refuse else {}
-    asked = (_Asked(name, chain, job, parts.get(name, ""), refused.get(name)) for name in names)
+    left = {placement.get("worker"): placement.get("why", "") for placement in noted.placements(chain.workload)}
+    asked = (_Asked(name, chain, job, parts.get(name, ""), refused.get(name), left.get(name)) for name in names)
     return tuple(map(_answer, asked))
 
 
@@ -278,12 +281,9 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
         return seen
     if is_asked or job.worker:
         return WorkerAnswer(name, AnswerState.OFFERED if is_asked else AnswerState.ELSEWHERE)
-    left = next(
-        (placement for placement in reversed(placements(asked.chain.workload)) if placement.worker == name), None
-    )
-    if left is None:
+    if asked.left is None:
         return WorkerAnswer(name, AnswerState.NOT_OFFERED)
-    return WorkerAnswer(name, AnswerState.LEFT, left.why, Source.ANNOTATION)
+    return WorkerAnswer(name, AnswerState.LEFT, asked.left, Source.ANNOTATION)
 
 
 def _seen_there(asked: _Asked) -> WorkerAnswer | None:
