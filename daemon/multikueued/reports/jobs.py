@@ -165,7 +165,10 @@ def reason_of(chain: Chain, state: JobState) -> str:
     workload = chain.workload
     match state:
         case JobState.QUEUED:
-            why = _sent_back_for(chain) or message(workload, "QuotaReserved") or message(workload, "Evicted")
+            why = message(workload, "QuotaReserved") or message(workload, "Evicted")
+            if chain.earlier_runs:  # which do not end: it was sent back for them
+                first = chain.earlier_runs[0]
+                why = f'sent back: worker cluster "{first.worker}" still has {first}'
             if not chain.has_no_queue:
                 return why
             missing = f'LocalQueue "{chain.queue.name}" does not exist in namespace "{chain.queue.namespace}"'
@@ -186,12 +189,6 @@ def reason_of(chain: Chain, state: JobState) -> str:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
     return chain.message
-
-
-def _sent_back_for(chain: Chain) -> str:
-    """That it was sent back because an earlier run of it does not end; empty: it was not."""
-    runs = chain.earlier_runs
-    return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:
