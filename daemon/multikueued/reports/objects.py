@@ -13,7 +13,6 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import Waited
-from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import parse_timestamp
@@ -22,10 +21,11 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QU
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.name_lists import did_you_mean
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueue.core.model.workloads import CheckState
+from multikueued.reports.cluster_answers import ClusterAnswer, cluster_answer
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.worker_queues import QueuesOnWorker, leads_to, local_queue_of
 
@@ -81,9 +81,14 @@ class ManagerObjects:
             return {name: {"metadata": {"name": name}, "status": active} for name in (*named, *asked) if name}
         return _by_name(self.clusters)
 
+    @cached_property
+    def cluster_answers(self) -> dict[str, ClusterAnswer]:
+        """What these say."""
+        return {name: cluster_answer(cluster) for name, cluster in self.clusters_by_name.items()}
+
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
-        return names_by(self.clusters_by_name.get(worker) or {})
+        return self.cluster_answers[worker].names if worker in self.cluster_answers else WorkerNames()
 
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
@@ -314,9 +319,3 @@ def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
     """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
     guess = did_you_mean(name, known)
     return f" ({guess})" if guess else ""
-
-
-def names_by(cluster: Json) -> WorkerNames:
-    """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
-    facts = connection_facts(cluster)
-    return WorkerNames.of(annotations_of(cluster), of_manager=facts is not None and facts.is_manager is True)

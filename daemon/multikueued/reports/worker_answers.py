@@ -24,7 +24,6 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
 from multikueued.reports.objects import Chain
 from multikueued.reports.worker_queues import quota_mismatch
-from multikueued.reports.workers import cluster_state
 
 
 class AnswerState(StrEnum):
@@ -223,7 +222,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     name, job, cluster = asked.name, asked.job, asked.chain.objects.clusters_by_name.get(asked.name)
     if cluster is None:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
-    said = cluster_state(cluster)
+    said = asked.chain.objects.cluster_answers[name]
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:

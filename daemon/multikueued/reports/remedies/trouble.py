@@ -24,7 +24,6 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule, finding
 from multikueued.reports.typenames import resource_of
 from multikueued.reports.worker_facts import secret_name
-from multikueued.reports.workers import cluster_state
 
 BY_CAUSE: Final[Mapping[str, Remedy]] = {Cause(row.cause): row for row in REMEDIES.values() if row.cause}
 """By `Cause`."""
@@ -147,7 +146,7 @@ def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
         return None
     if cluster is None:
         return finding(GONE, f"MultiKueueCluster {worker}", worker=worker)
-    since, said = detached_at(annotations_of(cluster)), cluster_state(cluster)
+    since, said = detached_at(annotations_of(cluster)), objects.cluster_answers[worker]
     if since is None:
         return None
     how = "moves" if said.moves_at is not None else "connected" if said.connected else "stays"
