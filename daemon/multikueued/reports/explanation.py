@@ -164,6 +164,7 @@ def explain(seen: Seen) -> Explanation:
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    """What is wrong, from the job outwards: itself, its queues and its check, its workers, and clocks."""
     of_events = tuple(told_findings(seen.events, seen.workload, seen.job, job.job)) if seen.events else ()
     yield from of_events
     yield from deleted_job_findings(seen.workload, job)
@@ -180,7 +181,7 @@ def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> It
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.chain, delegated=delegated)
-        yield from _about_job(seen, job)
+        yield from _why_not_placed(seen, job)
     if job.state in WAITING_STATES:
         yield from earlier_run_findings(seen.chain, job, seen.now)
     if job.state is JobState.LOCAL:
@@ -228,7 +229,8 @@ def with_findings(explanation: Explanation, *more: Finding, without: str = "") -
     return attrs.evolve(explanation, findings=shown, summary=_summary(explanation.job, explanation.workers, shown))
 
 
-def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
+def _why_not_placed(seen: Seen, job: JobReport) -> Iterator[Finding]:
+    """Why no worker has it, by what the manager's Kueue and our check say."""
     where = f"Workload {job.workload}"
     if job.state is JobState.QUEUED:
         told = message(seen.workload, "QuotaReserved")
