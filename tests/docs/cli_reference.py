@@ -30,7 +30,7 @@ from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
 from multikueued.reports.chain import ChainLink
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Unqueued
+from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement
 from multikueued.reports.pod_reasons import PodReason
 from multikueued.reports.queues import QueueReport
@@ -38,6 +38,7 @@ from multikueued.reports.quotas import FlavorQuota, WorkerQuota
 from multikueued.reports.remedies.next_steps import NextStep
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.status import DaemonReport, StatusReport
+from multikueued.reports.unqueued import Unqueued
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer
 from multikueued.reports.worker_facts import NotChecked, ShownPods

@@ -23,8 +23,8 @@ from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, QUE
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Seen, explain, unqueued
-from multikueued.reports.jobs import job_report
+from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.jobs import JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
@@ -38,6 +38,7 @@ from multikueued.reports.remedies.remedy import Finding, RemedyRule
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
 from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by, taken_away
 from multikueued.reports.status import DaemonReport, daemon_findings
+from multikueued.reports.unqueued import unqueued
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 from tests.reports.test_check_remedies import CASES, TestADeletedJob
@@ -250,20 +251,28 @@ def _of_workloads() -> tuple[Case, ...]:
         ("a job has a worker without a MultiKueueCluster", lambda: _taken("")),
         ("the Workload of a pod group has the condition `WaitingForReplacementPods`", _lacking),
         ("the label `kueue.x-k8s.io/queue-name` of a job with quota was changed", _changed),
-        ("the job is gone, and its Workload is not", lambda: next(deleted_job_findings(TestADeletedJob.LEFT))),
+        (
+            "the job is gone, and its Workload is not",
+            lambda: next(deleted_job_findings(TestADeletedJob.LEFT, _line(TestADeletedJob.LEFT))),
+        ),
         ("the job has no Workload, and runs here at once", lambda: _unqueued(without_queue())),
         ("the job has a queue and no Workload", lambda: _unqueued(job("train"))),
     )
 
 
+def _line(workload: Json) -> JobReport:
+    return job_report(fleet().chain(workload))
+
+
 def _lacking() -> Finding:
     waits = new_condition("WaitingForReplacementPods", True, "PodsFailed", "words", now=NOW - timedelta(minutes=5))
-    return next(group_findings({**RUNNING, "status": {"conditions": [waits]}}, NOW))
+    of_group = {**RUNNING, "status": {"conditions": [waits]}}
+    return next(group_findings(of_group, _line(of_group), NOW))
 
 
 def _changed() -> Finding:
     moved = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": {QUEUE_LABEL: "other-queue"}}}
-    return next(queue_changes(job_report(fleet().chain(WAITING)), moved, WAITING))
+    return next(queue_changes(_line(WAITING), moved, WAITING))
 
 
 def _unqueued(made: Json) -> Finding:

@@ -15,6 +15,7 @@ PAGE = (DOCS / "architecture.md").read_text()
 GLOSSARY = (DOCS / "glossary.md").read_text()
 FILE = re.compile(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?)`")
 WAY = re.findall(r"^\| \d+ \| `(.+?)` \| (.+) \|$", PAGE, re.MULTILINE)
+EXPLAINED = re.findall(r"^\| [^|]+ \| `(\w+)` \| `(daemon/.+?)` \|$", PAGE, re.MULTILINE)
 TERMS = re.findall(r"^\| ([^|`]+) \| .+ \| (`.+?`) \| [^|]+ \|$", GLOSSARY, re.MULTILINE)
 
 
@@ -40,6 +41,12 @@ def test_each_file_of_the_way_holds_what_is_said_of_it(file: str, what: str) -> 
     """The first class, function or table that a row names is defined in the row's file."""
     name = re.findall(r"`(\w+)`", what)[0]
     assert re.search(rf"^(?:(?:class|def) {name}\b|{name}: Final)", (LIBRARY / file).read_text(), re.MULTILINE)
+
+
+def test_each_step_of_an_explanation_is_made_where_it_says() -> None:
+    assert len(EXPLAINED) > 6
+    absent = [step for step in EXPLAINED if f"def {step[0]}(" not in (ROOT / step[1]).read_text()]
+    assert absent == []
 
 
 def test_the_layers_are_those_that_the_linter_holds() -> None:

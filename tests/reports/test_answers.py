@@ -11,23 +11,23 @@ from multikueue.core.machinery.connection_facts import ConnectionFacts
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.testing import NOW
+from multikueued.reports.cluster_answers import cluster_answer
 from multikueued.reports.events import EventReport
 from multikueued.reports.jobs import ReportedPlacement, placements
 from multikueued.reports.worker_answers import ReportedRefusal, refusals
-from multikueued.reports.workers import cluster_state
 from tests.reports.objects import worker
 
 
 def test_a_connected_worker_and_the_kinds_that_it_does_not_serve() -> None:
     unusable = {"Job.v1.batch": 'User "x" cannot list (at all)', "RayJob.v1.ray.io": "404, gone", "Pod.v1": "no"}
-    said = cluster_state(worker("w", facts=ConnectionFacts(unusable=unusable)))
+    said = cluster_answer(worker("w", facts=ConnectionFacts(unusable=unusable)))
     assert (said.connected, said.error, said.failures, said.unusable) == (True, "", 0, unusable)
 
 
 def test_a_worker_that_is_tried_again() -> None:
     due = datetime(2026, 1, 1, 0, 2, 15, tzinfo=UTC)
     error = "Unauthorized; connection attempts: 5, next connection attempt: 2026-01-01T00:02:15Z"
-    said = cluster_state(
+    said = cluster_answer(
         worker("w", error, reason="ClientConnectionFailed", facts=ConnectionFacts(5, due, "Unauthorized"))
     )
     assert (said.connected, said.error, said.failures, said.since) == (False, "Unauthorized", 5, NOW)
@@ -35,7 +35,7 @@ def test_a_worker_that_is_tried_again() -> None:
 
 
 def test_a_worker_of_another_controller_says_what_stands_in_its_message() -> None:
-    said = cluster_state(worker("w", "Unauthorized; connection attempts: 5", reason="ClientConnectionFailed"))
+    said = cluster_answer(worker("w", "Unauthorized; connection attempts: 5", reason="ClientConnectionFailed"))
     assert (said.error, said.failures, said.next_attempt) == ("Unauthorized; connection attempts: 5", 0, None)
 
 
@@ -49,11 +49,11 @@ def test_a_worker_of_another_controller_says_what_stands_in_its_message() -> Non
     ],
 )
 def test_of_another_controller_the_reason_is_the_cause_if_it_is_one(reason: str, cause: str) -> None:
-    assert cluster_state(worker("w", "words", reason=reason)).cause == cause
+    assert cluster_answer(worker("w", "words", reason=reason)).cause == cause
 
 
 def test_a_worker_that_nobody_has_tried() -> None:
-    said = cluster_state({"metadata": {"name": "w"}})
+    said = cluster_answer({"metadata": {"name": "w"}})
     assert not said.connected
     assert "nobody has tried" in said.error
 

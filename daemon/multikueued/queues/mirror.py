@@ -14,7 +14,8 @@ from multikueue.protocols import ApiClient, read
 from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.exits import NOT_FOUND, CommandError
 from multikueued.reading.manager_lists import cluster_of
-from multikueued.reports.objects import ManagerObjects, names_by, similar
+from multikueued.reports.cluster_answers import cluster_answer
+from multikueued.reports.objects import ManagerObjects, similar
 from multikueued.reports.worker_queues import leads_to
 from multikueued.workers.objects import namespace_object, plain_object
 from multikueued.workers.places import Say, make_namespace
@@ -38,7 +39,7 @@ class Twin:
         """
         if not self.worker:
             return self.key
-        names = names_by(await cluster_of(manager, self.worker))
+        names = cluster_answer(await cluster_of(manager, self.worker)).names
         if why := names.why_none(self.key.namespace):
             raise CommandError(f'MultiKueueCluster "{self.worker}": {why}')
         return names.local_queue(self.key)

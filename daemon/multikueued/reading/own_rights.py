@@ -30,13 +30,14 @@ from multikueued.reading.pods import PodList, pod_list
 from multikueued.reading.queue_places import read_waiting, with_other_jobs
 from multikueued.reading.source import Explained, JobList, JobsWanted
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import OF_WORKERS, Explanation, Seen, Unqueued, explain, unqueued
+from multikueued.reports.explanation import OF_WORKERS, Explanation, Seen, explain
 from multikueued.reports.jobs import JobReport, JobState, job_reports, state_of
 from multikueued.reports.jobs_alone import jobs_alone, summary_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
 from multikueued.reports.remedies.audience import audience_of
 from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.unqueued import Unqueued, unqueued
 
 
 @attrs.frozen

@@ -12,8 +12,9 @@ from multikueued.reading.asked import Asked
 from multikueued.reading.log_output import LogSelection
 from multikueued.reading.pods import PodList
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Unqueued
+from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobFilter, JobReport
+from multikueued.reports.unqueued import Unqueued
 
 
 @attrs.frozen

@@ -18,7 +18,8 @@ from multikueued.reading.asked import Asked
 from multikueued.remote.command import origin_option
 from multikueued.remote.explained_pods import JobPods
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Unqueued
+from multikueued.reports.explanation import Explanation
+from multikueued.reports.unqueued import Unqueued
 
 
 @click.command("explain")

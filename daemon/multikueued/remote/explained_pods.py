@@ -21,8 +21,8 @@ from multikueued.reading.pod_lookup import LocatorOfManager
 from multikueued.reading.pods import PodList, troubled
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
-from multikueued.reports.remedies.check_remedies import FAILED, still_there
 from multikueued.reports.remedies.job_trouble import (
+    FAILED,
     NOT_READY,
     NOT_READY_AFTER,
     STUCK,
@@ -30,6 +30,7 @@ from multikueued.reports.remedies.job_trouble import (
     has_run,
     is_ready,
     should_have_pods,
+    still_there,
 )
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING, NONE_MADE, STARTS, pod_findings
 from multikueued.reports.remedies.remedy import Finding

@@ -25,6 +25,7 @@ from multikueued.reading.structured import plain
 from multikueued.reading.through_api import report_of
 from multikueued.remoteapi.discovery import JOB_STATUS
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.jobs import WAITING_STATES, JobState, job_report, placements
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
@@ -33,7 +34,7 @@ from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.trouble import taken_away
 from multikueued.reports.typenames import type_name
 from multikueued.reports.worker_answers import ask_workers
-from multikueued.reports.workers import WorkerReport, WorkerState, worker_reports
+from multikueued.reports.workers import WorkerReport, worker_reports
 
 API_VERSION: Final = f"{GROUP}/{VERSION}"
 HOUR: Final = timedelta(hours=1)

@@ -8,7 +8,7 @@ from typing import Final
 
 import attrs
 
-from multikueue.core.config.admission_check import config_name
+from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
@@ -62,7 +62,7 @@ def _unnamed(objects: ManagerObjects) -> Iterator[Finding]:
 
 def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Finding]:
     where, words = f"AdmissionCheck {name}", message(check, "Active")
-    wanted, config = config_name(check), objects.config_of(name)
+    wanted, config = config_name(check), objects.configs_by_check.get(name)
     fresh = bool(wanted) and not objects.configs and not objects.clusters
     if fresh:  # a manager that nobody has set up yet
         yield finding("config-missing@first", where, instead=_placed(wanted, objects), wanted=wanted)
@@ -80,7 +80,7 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
         instead = _placed(wanted, objects)
         yield finding("config-missing", where, words, instead=instead, wanted=wanted, guess=guess)
         return
-    yield from _of_config(name, config, shortened(words, _TOLD), objects)
+    yield from _of_config(config, shortened(words, _TOLD), objects)
 
 
 def _placed(config: str, objects: ManagerObjects) -> str:
@@ -88,10 +88,10 @@ def _placed(config: str, objects: ManagerObjects) -> str:
     return "config-missing@placed" if config in map(name_or_empty, _placements(objects)) else ""
 
 
-def _of_config(check: str, config: Json, said: str, objects: ManagerObjects) -> Iterator[Finding]:
+def _of_config(config: Json, said: str, objects: ManagerObjects) -> Iterator[Finding]:
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    where, listed = f"MultiKueueConfig {name_of(config)}", objects.workers_of(check)
+    where, listed = f"MultiKueueConfig {name_of(config)}", clusters(config)
     known, placed = objects.clusters_by_name, CONFIG_LABEL in labels_of(config)
     free, missing = set(known) - set(listed), [name for name in listed if name not in known]
     similars = {name: "" if placed else similar(name, free) for name in missing}
@@ -263,18 +263,17 @@ def links_of(chain: Chain, job: Json | None, report: JobReport, answering: Colle
         return
     name, words = chain.checks[0], chain.says.without(answering).render()
     ok, state = chain.check_state not in (CheckState.REJECTED, CheckState.RETRY), str(chain.check_state)
-    yield ChainLink("AdmissionCheck", name, state if chain.entry else "not on it yet", ok, words)
-    config = objects.config_of(name)
-    if config is None and MULTIKUEUE_CONFIG in objects.unread:
+    yield ChainLink("AdmissionCheck", name, state if chain.check else "not on it yet", ok, words)
+    if chain.config is None and MULTIKUEUE_CONFIG in objects.unread:
         return
-    if config is None:
+    if chain.config is None:
         yield ChainLink("MultiKueueConfig", "", "Missing", False, message(objects.our_checks[name], "Active"))
         return
-    listed = chain.workers
     read = MULTIKUEUE_CLUSTER not in objects.unread
-    missing = [worker for worker in listed if read and worker not in objects.clusters_by_name]
+    complete = not read or objects.clusters_by_name.keys() >= set(chain.workers)
     state = "Active" if is_true(objects.our_checks[name], "Active") else "Inactive"
-    yield ChainLink("MultiKueueConfig", name_of(config), state, not missing, f"lists {', '.join(listed) or 'nobody'}")
+    words = f"lists {', '.join(chain.workers) or 'nobody'}"
+    yield ChainLink("MultiKueueConfig", name_of(chain.config), state, complete, words)
 
 
 def managed_by(job: Json | None) -> str:

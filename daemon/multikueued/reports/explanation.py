@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import message
-from multikueue.core.model.labels import CONTROLLER_NAME, PRIORITY_CLASS_LABEL, QUEUE_LABEL, ToldFinding
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.labels import CONTROLLER_NAME, ToldFinding
+from multikueue.core.model.names import Json
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import reserved_at, was_rejected
 from multikueue.errors import Cause
 from multikueued.reports import clocks
@@ -29,12 +29,11 @@ from multikueued.reports.jobs import (
 )
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.places import Waiting, starving
-from multikueued.reports.remedies.audience import Audience, audience_of, read_by
+from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.check_remedies import (
     MANAGER_RULES,
     POD_MISSING,
     deleted_job_findings,
-    failure,
     group_findings,
     queue_changes,
     time_is_over,
@@ -47,7 +46,15 @@ from multikueued.reports.remedies.next_steps import NextStep, next_steps
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.told_findings import told_findings
-from multikueued.reports.remedies.trouble import UNKNOWN, findings_of, found_by, source_names, taken_away, trouble_of
+from multikueued.reports.remedies.trouble import (
+    UNKNOWN,
+    Trouble,
+    findings_of,
+    found_by,
+    source_names,
+    taken_away,
+    trouble_of,
+)
 from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, ask_workers, lacks_quota_there
 from multikueued.reports.worker_reasons import narrowed_out, with_reasons
@@ -132,21 +139,6 @@ class Explanation:
     """The other Workloads of the same job, as `workload/NAME`: each is explained by itself."""
 
 
-@attrs.frozen(kw_only=True)
-class Unqueued:
-    """What `multikueue explain` prints for a job without a Workload."""
-
-    job: str
-    """TYPE/NAME."""
-    namespace: str
-    summary: str
-    audience: Audience = Audience.OPERATOR
-    """Whom the remedies are for."""
-    findings: tuple[Finding, ...] = ()
-    not_checked: tuple[str, ...] = ()
-    """What could not be read, and so says nothing."""
-
-
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
     chain, job = seen.chain, job_report(seen.chain)
@@ -155,47 +147,43 @@ def explain(seen: Seen) -> Explanation:
     answers = ask_workers(chain, job, seen.events, seen.now)
     if job.state in (JobState.WAITING, JobState.OFFERED):
         answers = with_reasons(answers, chain, seen.job, seen.now)
-    findings = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
-    explanation = Explanation(
+    found = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
+    findings = read_by(seen.audience, found)
+    return Explanation(
         job=job,
         audience=seen.audience,
-        summary="",
+        summary=_summary(job, answers, findings),
         chain=tuple(links_of(chain, seen.job, job, [answer.worker for answer in answers])),
         workers=answers,
         next=next_steps(chain, job, answers, stuck=any(finding.blocking for finding in findings)),
-        findings=(),
+        findings=findings,
         placements=placements(seen.workload, starting=job.state is JobState.STARTING),
         not_checked=seen.not_checked,
         others=seen.others,
     )
-    return _finished(explanation, findings)
-
-
-def _finished(explanation: Explanation, findings: Iterable[Finding]) -> Explanation:
-    """An explanation with these findings, for who reads it; what needs somebody first is its summary."""
-    shown = read_by(explanation.audience, findings)
-    return attrs.evolve(explanation, findings=shown, summary=_summary(explanation, shown))
 
 
 def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
+    """What is wrong, from the job outwards: itself, its queues and its check, its workers, and clocks."""
     of_events = tuple(told_findings(seen.events, seen.workload, seen.job, job.job)) if seen.events else ()
     yield from of_events
-    yield from deleted_job_findings(seen.workload)
+    yield from deleted_job_findings(seen.workload, job)
     refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
     if seen.job is not None and not refused:  # what was refused would say more
-        yield from _of_itself(seen.job, job, seen.workload, seen.now)
+        own = own_trouble(seen.job, job, seen.workload, seen.now)
+        yield from () if own is None else (own,)
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return
     if job.state in (*WAITING_STATES, *RUNNING_STATES):
-        yield from group_findings(seen.workload, seen.now)
+        yield from group_findings(seen.workload, job, seen.now)
         yield from queue_changes(job, seen.job or {}, seen.workload)
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if job.state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.chain, delegated=delegated)
-        yield from _about_job(seen, job)
+        yield from _why_not_placed(seen, job)
     if job.state in WAITING_STATES:
-        yield from earlier_run_findings(seen.chain, seen.now)
+        yield from earlier_run_findings(seen.chain, job, seen.now)
     if job.state is JobState.LOCAL:
         return
     if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
@@ -226,42 +214,27 @@ def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
     return worker in fleet_finding.workers and fleet_finding.object in own
 
 
-def _of_itself(job: Json, report: JobReport, workload: Json | None, now: datetime) -> list[Finding]:
-    """What a job says itself; without its Workload it is not known what its pods name."""
-    own = failure(job, report, now) if report.state is JobState.FAILED else own_trouble(job, report, workload, now)
-    return [own] if own is not None else []
-
-
 def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
     """An explanation that was made without the job, with what the job says itself."""
     first, *others = explanation.chain
     explained = attrs.evolve(explanation, chain=(attrs.evolve(first, told=managed_by(job)), *others))
-    return with_findings(explained, *_of_itself(job, explained.job, None, now))
+    own = own_trouble(job, explained.job, None, now)
+    return with_findings(explained, *(() if own is None else (own,)))
 
 
 def with_findings(explanation: Explanation, *more: Finding, without: str = "") -> Explanation:
     """An explanation with more findings, and without those of an id."""
     kept = (finding for finding in explanation.findings if finding.id != without)
-    return _finished(explanation, (*more, *kept))
+    shown = read_by(explanation.audience, (*more, *kept))
+    return attrs.evolve(explanation, findings=shown, summary=_summary(explanation.job, explanation.workers, shown))
 
 
-def context_of(seen: Seen, job: JobReport) -> dict[str, str]:
-    """What remedies fill in."""
-    return {
-        "namespace": job.namespace,
-        "queue": job.queue,
-        "job": job.job,
-        "secrets": seen.daemon_namespace,
-        "cluster_queue": job.cluster_queue,
-        "workload": job.workload,
-    }
-
-
-def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
-    context, where = context_of(seen, job), f"Workload {job.workload}"
+def _why_not_placed(seen: Seen, job: JobReport) -> Iterator[Finding]:
+    """Why no worker has it, by what the manager's Kueue and our check say."""
+    where = f"Workload {job.workload}"
     if job.state is JobState.QUEUED:
-        words = message(seen.workload, "QuotaReserved")
-        if (quota_finding := found_by(MANAGER_RULES, where, words, context)) is not None:
+        told = message(seen.workload, "QuotaReserved")
+        if (quota_finding := found_by(MANAGER_RULES, where, told, job.words)) is not None:
             yield quota_finding
             if not quota_finding.blocking and seen.others_named is not None:
                 yield from held_quota(seen.chain, seen.findings_of, named=seen.others_named)
@@ -270,37 +243,27 @@ def _about_job(seen: Seen, job: JobReport) -> Iterator[Finding]:
         # Behind the head stand the workers' words.
         yield from waiting_findings(seen.chain, where, seen.chain.says.head)
         return
-    over = list(time_is_over(seen.workload, where, job.reason, context))
+    over = list(time_is_over(seen.workload, where, job.reason, job.words))
     yield from over
     if job.state is JobState.REJECTED or was_rejected(seen.workload):
-        yield why_rejected(seen.workload, seen.job, where, job.reason, context)
+        yield why_rejected(seen.workload, seen.job, where, job.reason, job.words)
     elif not over:
-        yield finding("inactive", where, job.reason, **context)
+        yield finding("inactive", where, job.reason, **job.words)
 
 
 def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    here = seen.chain.queue
-
-    def named(answer: WorkerAnswer) -> dict[str, str]:
-        return {
-            **context_of(seen, job),
-            **source_names(seen.objects.clusters_by_name.get(answer.worker)),
-            "namespace_there": seen.objects.names_on(answer.worker).local_queue(here).namespace or here.namespace,
-            **answer.about,
-        }
-
-    troubles = (
-        (
-            answer,
-            trouble_of(answer.worker, answer.told, named(answer), connected=answer.is_connected, cause=answer.cause),
-        )
-        for answer in answers
-        if answer.is_trouble
-    )
-    by_worker = {
-        answer.worker: trouble for answer, trouble in troubles if trouble.remedy.id != UNKNOWN or not answer.is_word
-    }
+    by_worker: dict[str, Trouble] = {}
+    for answer in answers:
+        if not answer.is_trouble:
+            continue
+        worker = answer.worker
+        there = seen.objects.names_on(worker).namespace(job.namespace) or job.namespace
+        source = source_names(seen.objects.clusters_by_name.get(worker))
+        words = {**job.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}
+        trouble = trouble_of(worker, answer.told, words, connected=answer.is_connected, cause=answer.cause)
+        if trouble.remedy.id != UNKNOWN or not answer.is_word:
+            by_worker[worker] = trouble
     may_take = any(
         answer.worker not in by_worker or not by_worker[answer.worker].remedy.blocking
         for answer in answers
@@ -310,26 +273,23 @@ def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) 
     is_stuck = job.state is JobState.LOST or any(
         answer.worker == job.worker and answer.state is AnswerState.REFUSED for answer in answers
     )
-    for trouble in findings_of(by_worker.values()):
-        own = is_stuck and job.worker in trouble.workers
-        yield trouble.mild(not own and (may_take or going))
+    for found in findings_of(by_worker.values()):
+        own = is_stuck and job.worker in found.workers
+        yield found.mild(not own and (may_take or going))
 
 
-def _summary(explanation: Explanation, findings: Sequence[Finding]) -> str:
-    job = explanation.job
+def _summary(job: JobReport, answers: Sequence[WorkerAnswer], findings: Sequence[Finding]) -> str:
     first = next((finding for finding in findings if finding.blocking), None)
     match job.state:
         case JobState.RUNNING:
             return _runs(job, findings)
         case JobState.STARTING:
-            lacks_quota = lacks_quota_there(job, explanation.workers)
+            lacks_quota = lacks_quota_there(job, answers)
             admitted = "has admitted it, and its job is being created there"
             how = "has its job, and gives it no quota as it is now" if lacks_quota else admitted
             return f'Worker cluster "{job.worker}" {how}.'
         case JobState.LOST:
-            gone = any(
-                answer.worker == job.worker and answer.state is AnswerState.MISSING for answer in explanation.workers
-            )
+            gone = any(answer.worker == job.worker and answer.state is AnswerState.MISSING for answer in answers)
             lost = "whose MultiKueueCluster is gone" if gone else "which cannot be reached"
             return f'It is assigned to worker cluster "{job.worker}", {lost}.'
         case JobState.FINISHED | JobState.FAILED:
@@ -366,35 +326,3 @@ def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
         case JobState.OFFERED:
             return f"It is offered to {', '.join(job.offered_to)}: the first to admit it gets it."
     return "It waits."
-
-
-def unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Unqueued:
-    """Why there is no Workload for a job, and what to do.
-
-    Args:
-        job: the job object.
-        type_name: TYPE/NAME.
-        objects: of the manager.
-    """
-    audience = audience_of(objects.unread)
-    return Unqueued(
-        job=type_name,
-        namespace=ObjectKey.of(job).namespace,
-        summary="Kueue has no Workload for it.",
-        audience=audience,
-        findings=read_by(audience, [_why_unqueued(job, type_name, objects)]),
-    )
-
-
-def _why_unqueued(job: Json, type_name: str, objects: ManagerObjects) -> Finding:
-    namespace, queue = ObjectKey.of(job).namespace, str(dig(job, "metadata", "labels", QUEUE_LABEL) or "")
-    here = sorted(name_of(queue) for queue in objects.local_queues if ObjectKey.of(queue).namespace == namespace)
-    if not queue:
-        named = f": {', '.join(here)}" if here else ""
-        return finding("no-queue", type_name, namespace=namespace, queues=named)
-    if queue not in here:
-        submitted = {"metadata": {"namespace": namespace}, "spec": {"queueName": queue}}
-        return next(queue_findings(objects.chain(submitted)))
-    priority = str(labels_of(job).get(PRIORITY_CLASS_LABEL) or "")
-    row = "no-workload@priority" if priority else "no-workload"
-    return finding(row, type_name, job=type_name, namespace=namespace, priority=priority)

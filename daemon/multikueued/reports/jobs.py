@@ -13,11 +13,9 @@ from multikueue.adapters import AVAILABLE
 from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import changed_at, created_at, is_true, message, parse_timestamp
-from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.kinds import CLUSTER_QUEUE, REFUSED
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of
-from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
 from multikueued.reports.objects import Chain
@@ -101,33 +99,32 @@ class JobReport:
     """Four of five such jobs that had waited so long started between this and `start_latest`."""
     start_latest: datetime | None = None
 
+    @property
+    def words(self) -> dict[str, str]:
+        """What remedies fill in."""
+        named = {"job": self.job, "namespace": self.namespace, "workload": self.workload}
+        return {**named, "queue": self.queue, "cluster_queue": self.cluster_queue, "worker": self.worker}
+
 
 def job_report(chain: Chain, user_label: str = "") -> JobReport:
     """Report one Workload."""
     workload, state, key = chain.workload, state_of(chain), ObjectKey.of(chain.workload)
     created = created_at(workload)
-    decided = changed_at(workload, _DECIDING[state]) if state in _DECIDING else None
-    checked = parse_timestamp(chain.entry.get("lastTransitionTime")) if state not in _DECIDING else None
+    decided = changed_at(workload, _DECIDING[state]) if state in _DECIDING else chain.check_since
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,
         state=state,
         worker=workloads.cluster_name(workload) or "",
-        offered_to=asked_of(chain),
+        offered_to=chain.offered_to,
         queue=chain.queue.name,
         cluster_queue=chain.cluster_queue_name,
         workload=key.name,
         user=labels_everywhere(workload).get(user_label, "") if user_label else "",
         created=created,
-        since=decided or checked or created,
+        since=decided or created,
         reason=reason_of(chain, state),
     )
-
-
-def asked_of(chain: Chain) -> tuple[str, ...]:
-    """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
-    known = chain.objects.clusters_by_name
-    return tuple(name for name in workloads.nominated(chain.workload) if not hold_of(known.get(name, {})))
 
 
 def state_of(chain: Chain) -> JobState:
@@ -138,7 +135,7 @@ def state_of(chain: Chain) -> JobState:
     if is_terminating(workload):
         return JobState.STOPPING
     has_queue = chain.cluster_queue is not None or CLUSTER_QUEUE in chain.objects.unread
-    if not chain.entry and has_queue and not chain.may_be_checked:
+    if not chain.check and has_queue and not chain.may_be_checked:
         return JobState.LOCAL
     if chain.check_state is CheckState.REJECTED:
         return JobState.REJECTED
@@ -155,12 +152,12 @@ def state_of(chain: Chain) -> JobState:
 def _with_quota(chain: Chain) -> JobState:
     worker = workloads.cluster_name(chain.workload)
     if worker is None:
-        return JobState.OFFERED if asked_of(chain) else JobState.WAITING
+        return JobState.OFFERED if chain.offered_to else JobState.WAITING
     if not is_true(chain.objects.clusters_by_name.get(worker, {}), "Active"):
         return JobState.LOST
     owner = workloads.owner(chain.workload)
     has_it = chain.check_state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)
-    return JobState.RUNNING if has_it or not chain.entry else JobState.STARTING
+    return JobState.RUNNING if has_it or not chain.check else JobState.STARTING
 
 
 def reason_of(chain: Chain, state: JobState) -> str:
@@ -168,7 +165,10 @@ def reason_of(chain: Chain, state: JobState) -> str:
     workload = chain.workload
     match state:
         case JobState.QUEUED:
-            why = _sent_back_for(chain) or message(workload, "QuotaReserved") or message(workload, "Evicted")
+            why = message(workload, "QuotaReserved") or message(workload, "Evicted")
+            if chain.earlier_runs:  # which do not end: it was sent back for them
+                first = chain.earlier_runs[0]
+                why = f'sent back: worker cluster "{first.worker}" still has {first}'
             if not chain.has_no_queue:
                 return why
             missing = f'LocalQueue "{chain.queue.name}" does not exist in namespace "{chain.queue.namespace}"'
@@ -189,12 +189,6 @@ def reason_of(chain: Chain, state: JobState) -> str:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
             return "its ClusterQueue has no MultiKueue check"
     return chain.message
-
-
-def _sent_back_for(chain: Chain) -> str:
-    """That it was sent back because an earlier run of it does not end; empty: it was not."""
-    runs = earlier_runs_in(chain.workload, chain.check)
-    return f'sent back: worker cluster "{runs[0].worker}" still has {runs[0]}' if runs else ""
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:

@@ -13,16 +13,19 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import Waited
-from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.earlier_run_facts import EarlierRun, earlier_runs_in
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.name_lists import did_you_mean
 from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
+from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.second_names import hold_of
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueue.core.model.workloads import CheckState
+from multikueued.reports.cluster_answers import ClusterAnswer, cluster_answer
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.worker_queues import QueuesOnWorker, leads_to, local_queue_of
 
@@ -78,9 +81,14 @@ class ManagerObjects:
             return {name: {"metadata": {"name": name}, "status": active} for name in (*named, *asked) if name}
         return _by_name(self.clusters)
 
+    @cached_property
+    def cluster_answers(self) -> dict[str, ClusterAnswer]:
+        """What these say."""
+        return {name: cluster_answer(cluster) for name, cluster in self.clusters_by_name.items()}
+
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
-        return names_by(self.clusters_by_name.get(worker) or {})
+        return self.cluster_answers[worker].names if worker in self.cluster_answers else WorkerNames()
 
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
@@ -165,8 +173,11 @@ class ManagerObjects:
         name = workloads.cluster_queue(workload) or leads_to(local or {})
         cluster_queue = self.queues_by_name.get(name)
         entries = [entry for entry in workloads.checks(workload) if entry.get("name") in self.our_checks]
-        named = (*(str(entry["name"]) for entry in entries), *self.checks_of_queue(cluster_queue or {}))
         entry = entries[0] if entries else {}
+        on_it = [str(entry["name"]) for entry in entries]
+        checks = tuple(dict.fromkeys((*on_it, *self.checks_of_queue(cluster_queue or {}))))
+        config = self.configs_by_check.get(checks[0]) if checks else None
+        message = str(entry.get("message") or "")
         return Chain(
             workload=workload,
             objects=self,
@@ -174,19 +185,26 @@ class ManagerObjects:
             local_queue=local,
             cluster_queue_name=name,
             cluster_queue=cluster_queue,
-            entry=entry,
-            says=Message.read(str(entry.get("message") or "")),
-            checks=tuple(dict.fromkeys(named)),
+            check=next(iter(on_it), None),
+            check_state=CheckState(entry.get("state") or CheckState.PENDING),
+            check_since=parse_timestamp(entry.get("lastTransitionTime")),
+            message=message,
+            says=Message.read(message),
+            checks=checks,
+            config=config,
+            workers=clusters(config or {}),
         )
 
-    def config_of(self, check: str) -> Json | None:
-        """The MultiKueueConfig that an AdmissionCheck refers to."""
-        wanted = config_name(self.our_checks.get(check, {}))
-        return next((config for config in self.configs if wanted and name_of(config) == wanted), None)
+    @cached_property
+    def configs_by_check(self) -> dict[str, Json]:
+        """The MultiKueueConfigs that our AdmissionChecks refer to, as far as there are such."""
+        known = _by_name(self.configs)
+        named = {check: config_name(obj) for check, obj in self.our_checks.items()}
+        return {check: known[config] for check, config in named.items() if config in known}
 
     def workers_of(self, check: str) -> list[str]:
         """The names that the MultiKueueConfig of a check lists, known or not."""
-        return clusters(self.config_of(check) or {})
+        return clusters(self.configs_by_check.get(check, {}))
 
     def check_of_queue(self, cluster_queue: Json) -> str | None:
         """The first check of ours on a ClusterQueue."""
@@ -210,38 +228,39 @@ class Chain:
     """Also of one that may not be read; empty: no LocalQueue tells it."""
     cluster_queue: Json | None
     """The ClusterQueue that gave it quota or, before that, the one behind its LocalQueue."""
-    entry: Json
-    """The check of ours on it; empty: it has none."""
+    check: str | None
+    """The check of ours that it has."""
+    check_state: CheckState
+    """Its state; Pending without one."""
+    check_since: datetime | None
+    """Since when it has that."""
+    message: str
+    """What it says, as it stands there."""
     says: Message
-    """What that says."""
+    """The same, taken apart."""
     checks: tuple[str, ...]
     """All checks of ours that it has, or will get from its ClusterQueue."""
+    config: Json | None
+    """The MultiKueueConfig of the first of these."""
+    workers: list[str]
+    """The names that it lists, known or not."""
 
-    @property
-    def check(self) -> str | None:
-        """The check of ours that it has."""
-        return str(self.entry["name"]) if self.entry else None
+    @cached_property
+    def offered_to(self) -> tuple[str, ...]:
+        """The workers that are asked: one that is cordoned later stays nominated, and its copy is withdrawn."""
+        known = self.objects.clusters_by_name
+        return tuple(name for name in workloads.nominated(self.workload) if not hold_of(known.get(name, {})))
 
-    @property
-    def check_state(self) -> CheckState:
-        """Its state; Pending without one."""
-        return CheckState(self.entry.get("state") or CheckState.PENDING)
-
-    @property
-    def message(self) -> str:
-        """What that says, as it stands there."""
-        return str(self.entry.get("message") or "")
-
-    @property
-    def workers(self) -> list[str]:
-        """The names that the MultiKueueConfig of its first check lists, known or not."""
-        return self.objects.workers_of(self.checks[0]) if self.checks else []
+    @cached_property
+    def earlier_runs(self) -> tuple[EarlierRun, ...]:
+        """The runs of it that it waits for; empty: none, or that is not known."""
+        return earlier_runs_in(self.workload, self.check)
 
     @property
     def is_dispatched(self) -> bool:
         """Whether MultiKueue looks after it, or may: what its queue says may not be read, or it names none. A copy on
         the manager itself belongs to its original."""
-        return bool(self.entry or self.may_be_checked or self.leads_nowhere) and not self.is_own_copy
+        return bool(self.check or self.may_be_checked or self.leads_nowhere) and not self.is_own_copy
 
     @property
     def may_be_checked(self) -> bool:
@@ -300,9 +319,3 @@ def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
     """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
     guess = did_you_mean(name, known)
     return f" ({guess})" if guess else ""
-
-
-def names_by(cluster: Json) -> WorkerNames:
-    """How a worker calls namespaces and queues, by its MultiKueueCluster alone."""
-    facts = connection_facts(cluster)
-    return WorkerNames.of(annotations_of(cluster), of_manager=facts is not None and facts.is_manager is True)

@@ -11,12 +11,13 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ShownPods
-from multikueued.reports.workers import WorkerReport, WorkerState
+from multikueued.reports.workers import WorkerReport
 
 _SILENT: Final = timedelta(seconds=30)
 """How long after the end of a Lease its holder is taken for gone: clocks differ, and a write can be late."""

@@ -21,10 +21,9 @@ from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, placements
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
 from multikueued.reports.objects import Chain
 from multikueued.reports.worker_queues import quota_mismatch
-from multikueued.reports.workers import cluster_state
 
 
 class AnswerState(StrEnum):
@@ -187,6 +186,8 @@ class _Asked:
     words: str
     """In the check; empty: none."""
     refusal: ReportedRefusal | None
+    left: str | None
+    """Why the job, which was here before, has left; None: it was not."""
 
     def answers(self, state: AnswerState, source: Source) -> WorkerAnswer:
         """In the words of the check, or of an event: that it refuses the job, or else this."""
@@ -212,7 +213,8 @@ def ask_workers(chain: Chain, job: JobReport, events: Sequence[EventReport], now
     parts = chain.says.by_worker(names)
     may_refuse = job.state in (*WAITING_STATES, JobState.STARTING)
     refused = refusals(chain.workload, events, parts, now, chain.message) if may_refuse else {}
-    asked = (_Asked(name, chain, job, parts.get(name, ""), refused.get(name)) for name in names)
+    left = {placement.get("worker"): placement.get("why", "") for placement in noted.placements(chain.workload)}
+    asked = (_Asked(name, chain, job, parts.get(name, ""), refused.get(name), left.get(name)) for name in names)
     return tuple(map(_answer, asked))
 
 
@@ -220,7 +222,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     name, job, cluster = asked.name, asked.job, asked.chain.objects.clusters_by_name.get(asked.name)
     if cluster is None:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
-    said = cluster_state(cluster)
+    said = asked.chain.objects.cluster_answers[name]
     if job.state in (JobState.FINISHED, JobState.FAILED):
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
@@ -228,12 +230,13 @@ def _answer(asked: _Asked) -> WorkerAnswer:
         return WorkerAnswer(name, state, said.error, Source.CONDITION, said.next_attempt, said.cause)
     if name == job.worker:
         return _of_its_worker(asked)
-    owner = workloads.owner(asked.chain.workload)
-    kind = owner.gvk.dotted if owner is not None else ""
     stops_there = job.state is JobState.STOPPING and name == workloads.noted_worker(asked.chain.workload)
-    if (unusable := said.unusable.get(kind)) and (stops_there or job.state in WAITING_STATES):
-        cause = said.causes.get(kind, "")
-        return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
+    if said.unusable and (stops_there or job.state in WAITING_STATES):
+        owner = workloads.owner(asked.chain.workload)
+        kind = owner.gvk.dotted if owner is not None else ""
+        if unusable := said.unusable.get(kind):
+            cause = said.causes.get(kind, "")
+            return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
     if name not in job.offered_to and (away := _kept_away(asked, cluster)) is not None:
         return away
     return _of_one_that_may_take_it(asked)
@@ -277,12 +280,9 @@ def _of_one_that_may_take_it(asked: _Asked) -> WorkerAnswer:
         return seen
     if is_asked or job.worker:
         return WorkerAnswer(name, AnswerState.OFFERED if is_asked else AnswerState.ELSEWHERE)
-    left = next(
-        (placement for placement in reversed(placements(asked.chain.workload)) if placement.worker == name), None
-    )
-    if left is None:
+    if asked.left is None:
         return WorkerAnswer(name, AnswerState.NOT_OFFERED)
-    return WorkerAnswer(name, AnswerState.LEFT, left.why, Source.ANNOTATION)
+    return WorkerAnswer(name, AnswerState.LEFT, asked.left, Source.ANNOTATION)
 
 
 def _seen_there(asked: _Asked) -> WorkerAnswer | None:
@@ -292,7 +292,7 @@ def _seen_there(asked: _Asked) -> WorkerAnswer | None:
         return None
     queues, at = seen
     seen_at = f"(as the daemon saw it at {timestamp(at)})"
-    there = objects.names_on(name).local_queue(asked.chain.queue).namespace
+    there = objects.names_on(name).namespace(asked.job.namespace)
     namespaces = objects.published[name].facts.namespaces
     if there and namespaces is not None and there not in namespaces:
         return WorkerAnswer(name, AnswerState.WAITING, f'namespaces "{there}" not found {seen_at}', Source.FINDINGS)

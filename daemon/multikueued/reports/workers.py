@@ -1,88 +1,24 @@
-"""What a MultiKueueCluster says, and one line about each worker: whether it is connected, what runs and waits there."""
+"""One line about each worker: whether it is connected, what runs and waits there."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from enum import StrEnum
-from typing import Final
 
 import attrs
 
-from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLED
-from multikueue.core.machinery.connection import BAD_NAMES, CREDENTIALS, FROM_KUBECONFIG, UNREADABLE
-from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
+from multikueue.core.machinery.connection import CREDENTIALS, FROM_KUBECONFIG
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import changed_at, condition, is_true
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import hold_of
-from multikueue.errors import Cause
+from multikueued.reports.cluster_answers import WorkerState, cluster_answer
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
-
-
-class WorkerState(StrEnum):
-    """Whether a worker can be used."""
-
-    CONNECTED = "Connected"
-    DEGRADED = "Degraded"
-    """It is connected, and a kind cannot be used there."""
-    LOST = "Lost"
-    NOT_CONNECTED = "NotConnected"
-    """It never was, or its kubeconfig is refused."""
-    MISSING = "Missing"
-    """A MultiKueueConfig lists it, and there is no such MultiKueueCluster."""
-
-
-@attrs.frozen(kw_only=True)
-class ClusterAnswer(ConnectionFacts):
-    """What a MultiKueueCluster says; the error and its cause also where another controller than ours watches it."""
-
-    state: WorkerState
-    since: datetime | None
-
-    @property
-    def connected(self) -> bool:
-        """Whether the daemon can ask it."""
-        return self.state in (WorkerState.CONNECTED, WorkerState.DEGRADED)
-
-
-def cluster_state(cluster: Json) -> ClusterAnswer:
-    """What a MultiKueueCluster says of its connection; by another controller than ours, only whether there is one."""
-    active, facts = condition(cluster, "Active") or {}, connection_facts(cluster) or ConnectionFacts()
-    reason = str(active.get("reason") or "")
-    if is_true(cluster, "Active"):
-        state = WorkerState.DEGRADED if facts.unusable else WorkerState.CONNECTED
-        known = ConnectionFacts(unusable=facts.unusable, causes=facts.causes, same_as=facts.same_as)
-    else:
-        state = WorkerState.LOST if reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
-        error = facts.error or str(active.get("message") or "")
-        error = error or "nobody has tried to connect to it: does the daemon run?"
-        known = attrs.evolve(facts, error=error, cause=_cause(reason, facts), unusable={}, causes={}, same_as=())
-    return ClusterAnswer(**attrs.asdict(known, recurse=False), state=state, since=changed_at(cluster, "Active"))
-
-
-_CAUSES: Final = {
-    "BadKubeConfig": Cause.CONTENT,
-    "InsecureKubeConfig": Cause.CONTENT,
-    "BadRestConfig": Cause.CONTENT,
-    BAD_PROFILE: Cause.CONTENT,
-    FEATURE_DISABLED: Cause.PROFILES_OFF,
-    UNREADABLE: Cause.ANSWERS_UNREADABLE,
-}
-"""By the reason of the condition, where no facts are beside it: Kueue's own controller writes it alone."""
-
-
-def _cause(reason: str, facts: ConnectionFacts) -> str:
-    if not reason:
-        return Cause.NEVER_TRIED
-    if reason == BAD_NAMES:
-        return Cause.WORKER_IS_MANAGER if facts.is_manager else Cause.WORKER_NAMES
-    return facts.cause or _CAUSES.get(reason, "")
 
 
 @attrs.frozen
@@ -160,7 +96,7 @@ def _report(
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
         counted = running, waiting, used, quota
         return WorkerReport(name, WorkerState.MISSING, False, None, *counted, error, "", 0, None, checks)
-    said, hold = cluster_state(cluster), hold_of(cluster)
+    said, hold = cluster_answer(cluster), hold_of(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,

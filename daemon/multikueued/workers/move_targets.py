@@ -23,9 +23,8 @@ from multikueue.kube import KubeClient
 from multikueue.protocols import read
 from multikueue.runtime.loop import utc_now
 from multikueued.clusters import NoAccess, access_to
-from multikueued.reports.objects import names_by
+from multikueued.reports.cluster_answers import cluster_answer
 from multikueued.reports.worker_queues import QueuesOnWorker, local_queue_of, quota_mismatch
-from multikueued.reports.workers import cluster_state
 from multikueued.workers.places import ManagerAccess
 
 
@@ -38,7 +37,7 @@ def queues_mismatch(workload: Json, cluster: Json, queues: QueuesOnWorker, ours:
         queues: those that are there.
         ours: the names of our AdmissionChecks.
     """
-    names = names_by(cluster)
+    names = cluster_answer(cluster).names
     if (mismatch := quota_mismatch(workload, queues, names)) is not None:
         return str(mismatch)
     leads = queues.local[names.local_queue(local_queue_of(workload))]
@@ -87,7 +86,7 @@ class MoveTargets:
         if isinstance(client, str):
             return client
         cluster = self._clusters[worker]
-        if cluster_name(workload) in cluster_state(cluster).same_as:
+        if cluster_name(workload) in cluster_answer(cluster).same_as:
             return "it is the same cluster"
         if why := annotations_mismatch(workload, job, cluster):
             return why

@@ -132,7 +132,7 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     known, unread = facts.objects.clusters_by_name, facts.objects.unread
     if unread & {ADMISSION_CHECK, MULTIKUEUE_CONFIG}:
         return
-    if any(facts.objects.config_of(name) is None for name in facts.objects.our_checks) or any(
+    if any(name not in facts.objects.configs_by_check for name in facts.objects.our_checks) or any(
         problem.id == "cluster-missing" for problem in facts.of_checks
     ):
         return  # it may be in that one, or be meant by that name, of which another finding tells
@@ -194,7 +194,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
     for name in sorted(facts.objects.our_checks):
         seconds = {worker: second_name(known.get(worker) or {}) for worker in facts.objects.workers_of(name)}
         firsts = {worker: second.first for worker, second in seconds.items() if second is not None}
-        config = facts.objects.config_of(name)
+        config = facts.objects.configs_by_check.get(name)
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
         listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())

@@ -78,7 +78,7 @@ def _holds(facts: Facts, check_name: str) -> bool:
     """Whether the dispatcher holds jobs of a check while no worker has room."""
     if facts.settings.dispatcher.name != SCORED:
         return False
-    named = annotations_of(facts.objects.config_of(check_name) or {}).get(PROFILE_ANNOTATION) or "default"
+    named = annotations_of(facts.objects.configs_by_check.get(check_name, {})).get(PROFILE_ANNOTATION) or "default"
     profiles: Mapping[str, Profile] = facts.settings.dispatcher.profiles or {}
     return profiles.get(named, Profile()).hold is Hold.AUTO
 

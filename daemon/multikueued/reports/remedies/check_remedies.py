@@ -5,26 +5,21 @@ What the manager's Kueue says of quota stands in its message and nowhere else, s
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Final
 
-import attrs
-
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, parse_timestamp, timestamp
+from multikueue.core.model.conditions import condition, is_true, parse_timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, JOB_UID_LABEL, QUEUE_LABEL, RETRIABLE_ANNOTATION
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, labels_of
-from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import CheckState, Rejection
 from multikueued.reports.jobs import JobReport
 from multikueued.reports.objects import Chain
-from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
-from multikueued.settings.config import RetentionSettings
 
 MANAGER_RULES: Final = RULES["manager-words"]
 """About quota on the manager."""
@@ -97,25 +92,25 @@ def waiting_findings(chain: Chain, where: str, message: str) -> Iterator[Finding
     clusters = map(objects.clusters_by_name.get, chain.workers)
     known = [cluster for cluster in clusters if cluster is not None]
     unrecorded = chain.check_state is CheckState.READY and workloads.cluster_name(chain.workload) is None
-    if objects.config_of(check) is not None and not known:
+    if check in objects.configs_by_check and not known:
         yield finding("no-worker-known", where, message)
     elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
         # While a worker is away it may be the one that has it.
         yield finding("recorded-twice", where, message)
 
 
-def deleted_job_findings(workload: Json) -> Iterator[Finding]:
+def deleted_job_findings(workload: Json, report: JobReport) -> Iterator[Finding]:
     """That its job was deleted by a client that leaves behind what belongs to it: then nothing else names it.
 
     Args:
         workload: the manager's.
+        report: its line.
     """
-    key = ObjectKey.of(workload)
-    words, where = {"namespace": key.namespace, "workload": key.name}, f"Workload {key.name}"
+    where = f"Workload {report.workload}"
     if workloads.finish_reason(workload) == workloads.OWNER_NOT_FOUND:
-        yield finding("job-deleted@finished", where, **words)
+        yield finding("job-deleted@finished", where, **report.words)
     elif workloads.owner(workload) is None and JOB_UID_LABEL in labels_of(workload):
-        yield finding("job-deleted", where, **words)
+        yield finding("job-deleted", where, **report.words)
 
 
 POD_MISSING: Final = REMEDIES["pod-missing"]
@@ -123,19 +118,19 @@ _REPLACED_AFTER: Final = timedelta(minutes=1)
 """How long who made a group of pods has to replace one of them, before somebody has to act."""
 
 
-def group_findings(workload: Json, now: datetime) -> Iterator[Finding]:
+def group_findings(workload: Json, report: JobReport, now: datetime) -> Iterator[Finding]:
     """That its Kueue waits for a new pod of a group, unless the group says that its pods are not replaced.
 
     Args:
         workload: the manager's.
+        report: its line.
         now: the wall clock.
     """
-    waits, key = condition(workload, "WaitingForReplacementPods") or {}, ObjectKey.of(workload)
+    waits = condition(workload, "WaitingForReplacementPods") or {}
     pods = (annotations_of(pod_set.get("template") or {}) for pod_set in dig(workload, "spec", "podSets") or ())
     if waits.get("status") != "True" or any(noted.get(RETRIABLE_ANNOTATION) == "false" for noted in pods):
         return
-    where, message = f"Workload {key.name}", str(waits.get("message") or "")
-    missing = POD_MISSING.about(where, message, {"namespace": key.namespace, "workload": key.name})
+    missing = POD_MISSING.about(f"Workload {report.workload}", str(waits.get("message") or ""), report.words)
     since = parse_timestamp(waits.get("lastTransitionTime"))
     yield missing.mild(since is not None and now - since < _REPLACED_AFTER)
 
@@ -150,51 +145,4 @@ def queue_changes(report: JobReport, job: Json, workload: Json) -> Iterator[Find
     """
     wanted = labels_of(job).get(QUEUE_LABEL, "")
     if wanted and wanted != report.queue and workloads.has_quota(workload):
-        yield finding("queue-changed", report.job, wanted=wanted, queue=report.queue, **_named(report))
-
-
-FAILED: Final = "job-failed"
-_KEPT: Final = RetentionSettings().failed
-"""Unless the daemon's settings say otherwise."""
-
-
-def failure(job: Json, report: JobReport, now: datetime) -> Finding:
-    """That a job has failed, in its words, and how long its logs are kept.
-
-    Args:
-        job: the manager's, which has failed.
-        report: its line.
-        now: the wall clock.
-    """
-    message = plain(_words(job) or report.reason)
-    there = f" on worker cluster {report.worker}" if report.worker else ""
-    instead, until = _kept(report, now)
-    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **_named(report))
-
-
-def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
-    """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
-    remedy = REMEDIES[f"{FAILED}@seen"].filled([{**_named(report), "worker": report.worker}])
-    for each in findings:
-        yield attrs.evolve(each, remedy=remedy) if each.id == FAILED and pods else each
-
-
-def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
-    """The key of the row that says how long its logs are kept, and until when; empty: it is not known."""
-    if report.since is None or not report.worker:
-        return "", ""
-    until = report.since + _KEPT
-    return f"{FAILED}@{'kept' if now < until else 'over'}", timestamp(until)
-
-
-def _named(report: JobReport) -> dict[str, str]:
-    return {"job": report.job, "namespace": report.namespace}
-
-
-def _words(job: Json) -> str:
-    """The job's own: its conditions, else the fields in which kinds say it; of a pod also the exit code."""
-    said = condition(job, "Failed") or {}
-    status = said if said.get("status") == "True" else dig(job, "status") or {}
-    if job.get("kind") == "Pod":
-        return reason_of_pod(job).sentence
-    return ": ".join(filter(None, (str(status.get("reason") or ""), str(status.get("message") or ""))))
+        yield finding("queue-changed", report.job, wanted=wanted, **report.words)

@@ -7,10 +7,11 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import changed_at, timestamp
-from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_runs_in
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import Json
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
+from multikueued.reports.jobs import JobReport
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 
@@ -20,23 +21,17 @@ DOES_NOT_END: Final = "copy-does-not-end"
 """The id after that."""
 
 
-def earlier_run_findings(chain: Chain, now: datetime) -> Iterator[Finding]:
+def earlier_run_findings(chain: Chain, job: JobReport, now: datetime) -> Iterator[Finding]:
     """What it waits for, since when; and once it takes too long, what holds it and the way out.
 
     Args:
         chain: of the Workload.
+        job: its line.
         now: the wall clock.
     """
     workload, message = chain.workload, chain.message
-    for run in earlier_runs_in(workload, chain.check):
-        key = ObjectKey.of(workload)
-        words = {
-            "namespace": key.namespace,
-            "workload": key.name,
-            "worker": run.worker,
-            "uid": run.uid,
-            "run": str(run),
-        }
+    for run in chain.earlier_runs:
+        words = {**job.words, "worker": run.worker, "uid": run.uid, "run": str(run)}
         if not _takes_too_long(run, workload, now):
             yield finding(EARLIER_RUN, run.worker, message, ends=_ends(run), **words)
             continue

@@ -5,7 +5,7 @@ Which field of a kind says so is a row of `TROUBLE`; how a kind says that someth
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.adapters import AVAILABLE, SafeAdapter
 from multikueue.core.model.adapter import Hold
-from multikueue.core.model.conditions import condition, conditions, parse_timestamp
+from multikueue.core.model.conditions import condition, conditions, parse_timestamp, timestamp
 from multikueue.core.model.dependencies import dependencies_of
 from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig
@@ -22,7 +22,8 @@ from multikueue.core.model.outside_text import plain
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState
 from multikueued.reports.pod_reasons import reason_of_pod
 from multikueued.reports.remedies.pod_remedies import BY_REASON
-from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy, finding
+from multikueued.settings.config import RetentionSettings
 
 Path: TypeAlias = tuple[str, ...]
 """Below `status`; `*` is every entry of a list or an object."""
@@ -43,6 +44,9 @@ UNHEALTHY: Final = REMEDIES["job-unhealthy"]
 STUCK: Final = REMEDIES["job-stuck"]
 NOT_READY: Final = REMEDIES["job-not-ready"]
 NEVER_READY: Final = REMEDIES["job-not-ready@long"]
+FAILED: Final = "job-failed"
+_KEPT: Final = RetentionSettings().failed
+"""Unless the daemon's settings say otherwise."""
 
 
 @attrs.frozen(kw_only=True)
@@ -206,8 +210,8 @@ def _trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] 
         return None
     if _is_outdated(job):
         return None
-    signs = (sign for sign in TROUBLE if kind_of(job) in sign.kinds)
-    troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in signs)
+    kind = kind_of(job)
+    troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in TROUBLE if kind in sign.kinds)
     known = next(((remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if waits:
         return known if known is not None and _hold(job) is Hold.ON else None
@@ -236,7 +240,7 @@ def should_have_pods(job: Json, report: JobReport, now: datetime) -> bool:
 
 
 def own_trouble(job: Json, report: JobReport, workload: Json | None, now: datetime) -> Finding | None:
-    """What the status of a job says of trouble; None: nothing that is known.
+    """What the status of a job says of trouble, or of why it has failed; None: nothing that is known.
 
     Args:
         job: the manager's, with apiVersion and kind.
@@ -244,18 +248,20 @@ def own_trouble(job: Json, report: JobReport, workload: Json | None, now: dateti
         workload: the manager's, which tells what its pods name; None: that is not known.
         now: the wall clock.
     """
+    if report.state is JobState.FAILED:
+        return _failure(job, report, now)
     if (trouble := _trouble(job, report, now)) is None:
         return None
     remedy, words = trouble
     named = ", ".join(sorted(str(need) for need in dependencies_of(workload or {}) if need.required))
     without = f"; they name {named}, and do not start where that is not in the job's namespace" if named else ""
-    context = {"namespace": report.namespace, "job": report.job, "worker": report.worker or "its worker"}
-    return remedy.about(report.job, words, {**context, "needs": without})
+    return remedy.about(report.job, words, {**report.words, "worker": report.worker or "its worker", "needs": without})
 
 
 def kind_of(job: Json) -> str:
     """As the rows name it."""
-    return _named(GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or "")))
+    gvk = GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or ""))
+    return f"{gvk.kind}.{gvk.group}"
 
 
 def _of_no_pod(job: Json) -> str:
@@ -267,12 +273,8 @@ def _of_no_pod(job: Json) -> str:
 
 
 def _hold(job: Json) -> Hold:
-    known = next((kind for kind in AVAILABLE if _named(kind.resource.gvk) == kind_of(job)), None)
+    known = next((kind for kind in AVAILABLE if kind_of(kind.resource.object({})) == kind_of(job)), None)
     return SafeAdapter(known).hold_here(job) if known is not None else Hold.UNKNOWN
-
-
-def _named(gvk: GVK) -> str:
-    return f"{gvk.kind}.{gvk.group}"
 
 
 def _is_outdated(job: Json) -> bool:
@@ -296,3 +298,41 @@ def _inner(value: Any, step: str) -> list[Any]:
 
 def _word(entry: Any, field: str) -> str:
     return str(entry.get(field) or "") if isinstance(entry, dict) else ""
+
+
+def _failure(job: Json, report: JobReport, now: datetime) -> Finding:
+    """That a job has failed, in its words, and how long its logs are kept.
+
+    Args:
+        job: the manager's, which has failed.
+        report: its line.
+        now: the wall clock.
+    """
+    message = plain(_words(job) or report.reason)
+    there = f" on worker cluster {report.worker}" if report.worker else ""
+    instead, until = _kept(report, now)
+    return finding(FAILED, report.job, message, instead=instead, there=there, until=until, **report.words)
+
+
+def still_there(findings: Iterable[Finding], report: JobReport, pods: Collection[object]) -> Iterator[Finding]:
+    """The same findings; where the pods of a failed job were just seen, its logs are there, whatever the settings."""
+    remedy = REMEDIES[f"{FAILED}@seen"].filled([report.words])
+    for each in findings:
+        yield attrs.evolve(each, remedy=remedy) if each.id == FAILED and pods else each
+
+
+def _kept(report: JobReport, now: datetime) -> tuple[str, str]:
+    """The key of the row that says how long its logs are kept, and until when; empty: it is not known."""
+    if report.since is None or not report.worker:
+        return "", ""
+    until = report.since + _KEPT
+    return f"{FAILED}@{'kept' if now < until else 'over'}", timestamp(until)
+
+
+def _words(job: Json) -> str:
+    """The job's own: its conditions, else the fields in which kinds say it; of a pod also the exit code."""
+    said = condition(job, "Failed") or {}
+    status = said if said.get("status") == "True" else dig(job, "status") or {}
+    if job.get("kind") == "Pod":
+        return reason_of_pod(job).sentence
+    return ": ".join(filter(None, (str(status.get("reason") or ""), str(status.get("message") or ""))))

@@ -9,15 +9,14 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
+from multikueued.reports.cluster_answers import cluster_answer
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.remedy import command_for
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
-from multikueued.reports.workers import cluster_state
 
 _LOST_AFTER: Final = PlanSettings().worker_lost_timeout
 _UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
@@ -71,9 +70,8 @@ def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck
 
 
 def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
-    runs = earlier_runs_in(chain.workload, chain.check)
-    if runs:
-        due = max((run.due for run in runs if run.due is not None), default=None)
+    if chain.earlier_runs:
+        due = max((run.due for run in chain.earlier_runs if run.due is not None), default=None)
         if due is not None and not stuck:
             yield NextStep("by then its earlier run should have ended", due)
         yield NextStep("once its earlier run is gone from its worker, it is offered to workers")
@@ -84,7 +82,7 @@ def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
 def _move(chain: Chain, job: JobReport) -> NextStep:
     clusters, after = chain.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
     cluster = clusters.get(job.worker, {})
-    said = cluster_state(cluster)
+    said = cluster_answer(cluster)
     if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     words = chain.says.by_worker((job.worker,)).get(job.worker)

@@ -105,15 +105,28 @@ class Remedy:
             context: what is filled in.
             instead: the key of a row whose remedy holds here; empty: its own.
         """
-        words, other = defaultdict(str, {**context, "told": message}), REMEDIES[instead or self.key]
+        return self.about_all(where, message, [{**context, "told": message}], instead)
+
+    def about_all(
+        self,
+        where: str,
+        message: str,
+        each: Sequence[Mapping[str, str]],
+        instead: str = "",
+        workers: tuple[str, ...] = (),
+    ) -> Finding:
+        """The same of several workers, with the words of each: what is wrong names them together."""
+        filling = [defaultdict(str, words) for words in each]
+        together = {slot: ", ".join(dict.fromkeys(words[slot] for words in filling)) for slot in each[0]}
         return Finding(
             self.id,
             where,
-            self.why.format_map(words),
+            self.why.format_map(defaultdict(str, {**together, "told": message})),
             message,
-            other.filled([words]),
+            REMEDIES[instead or self.key].filled(filling),
             self.severity,
-            self.object.format_map(words),
+            self.object.format_map(filling[0]),
+            workers,
             side=self.side,
         )
 

@@ -24,7 +24,6 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule, finding
 from multikueued.reports.typenames import resource_of
 from multikueued.reports.worker_facts import secret_name
-from multikueued.reports.workers import cluster_state
 
 BY_CAUSE: Final[Mapping[str, Remedy]] = {Cause(row.cause): row for row in REMEDIES.values() if row.cause}
 """By `Cause`."""
@@ -63,34 +62,22 @@ def findings_of(troubles: Iterable[Trouble]) -> list[Finding]:
 
 
 def _finding(alike: Sequence[Trouble]) -> Finding:
-    first, workers = alike[0], tuple(trouble.worker for trouble in alike)
-    each = [defaultdict(str, {**trouble.words, "worker": trouble.worker, "told": trouble.message}) for trouble in alike]
-    together = {slot: ", ".join(dict.fromkeys(words[slot] for words in each)) for slot in each[0]}
-    message = first.message
+    row, message, workers = alike[0].remedy, alike[0].message, tuple(trouble.worker for trouble in alike)
     if len({trouble.message for trouble in alike}) > 1:
         message = "; ".join(f"{trouble.worker}: {trouble.message}" for trouble in alike)
-    made = first.remedy.about(", ".join(workers), message, each[0])
-    return attrs.evolve(
-        made,
-        why=first.remedy.why.format_map(defaultdict(str, {**together, "told": message})),
-        remedy=_mending(first.remedy, each).filled(each),
-        workers=workers,
-    )
-
-
-def _mending(row: Remedy, each: Iterable[Mapping[str, str]]) -> Remedy:
-    """The row whose remedy holds: our commands leave alone the Secret of a worker that somebody has made by hand."""
+    each = [{**trouble.words, "told": trouble.message} for trouble in alike]
+    # Our commands leave alone the Secret of a worker that somebody has made by hand.
     ours = any(words.get("secret", "") in ("", secret_name(words["worker"])) for words in each)
-    return row if ours else REMEDIES.get(f"{row.key}@by-hand", row)
+    by_hand = f"{row.key}@by-hand"
+    instead = by_hand if not ours and by_hand in REMEDIES else ""
+    return row.about_all(", ".join(workers), message, each, instead, workers)
 
 
-def trouble_by(rules: tuple[RemedyRule, ...], worker: str, message: str, context: Mapping[str, str]) -> Trouble | None:
-    """The trouble that the first rule knows which knows these words; see `found_by`."""
+def known_by(rules: tuple[RemedyRule, ...], message: str) -> tuple[Remedy, dict[str, str]] | None:
+    """The row of the first rule that knows these words, and what it has found in them; None if none does."""
     for rule in rules:
         if (match := rule.pattern.search(message)) is not None:
-            words = {name: text or "" for name, text in match.groupdict().items()}
-            words = {"namespace_there": context.get("namespace", ""), **context, **words}
-            return Trouble(worker, message, rule.remedy, words)
+            return rule.remedy, {name: text or "" for name, text in match.groupdict().items()}
     return None
 
 
@@ -103,8 +90,10 @@ def found_by(rules: tuple[RemedyRule, ...], where: str, message: str, context: M
         message: the words, of a worker or of Kueue.
         context: what remedies fill in.
     """
-    known = trouble_by(rules, where, message, context)
-    return known.remedy.about(where, message, known.words) if known is not None else None
+    if (known := known_by(rules, message)) is None:
+        return None
+    row, found = known
+    return row.about(where, message, {"namespace_there": context.get("namespace", ""), **context, **found})
 
 
 def source_names(cluster: Json | None) -> dict[str, str]:
@@ -133,8 +122,8 @@ def trouble_of(
         words["job"] = UNTOLD  # whoever may create Workloads says of which kind it is, and this remedy deletes it
     if cause in BY_CAUSE:
         return Trouble(worker, message, BY_CAUSE[cause], words)
-    known = trouble_by(WORKER_RULES, worker, message, words)
-    return known if known is not None else Trouble(worker, message, REMEDIES[UNKNOWN] if connected else AWAY, words)
+    row, found = known_by(WORKER_RULES, message) or (REMEDIES[UNKNOWN] if connected else AWAY, {})
+    return Trouble(worker, message, row, {**words, **found})
 
 
 def about_worker(
@@ -157,7 +146,7 @@ def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
         return None
     if cluster is None:
         return finding(GONE, f"MultiKueueCluster {worker}", worker=worker)
-    since, said = detached_at(annotations_of(cluster)), cluster_state(cluster)
+    since, said = detached_at(annotations_of(cluster)), objects.cluster_answers[worker]
     if since is None:
         return None
     how = "moves" if said.moves_at is not None else "connected" if said.connected else "stays"
