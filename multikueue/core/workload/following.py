@@ -25,7 +25,7 @@ from multikueue.core.workload.check_updates import finish, patch_copy, retry, re
 from multikueue.core.workload.effects import Effect, Plan
 from multikueue.core.workload.groups import create_missing, creates_for_group, missing_on, remove_obsolete
 from multikueue.core.workload.removal import remove, remove_all
-from multikueue.core.workload.seen.graces import ADOPTION, LEFTOVER_AGAIN, SYNC_GRACE, VANISHED
+from multikueue.core.workload.seen.graces import ADOPTION, SYNC_GRACE, VANISHED
 from multikueue.core.workload.seen.places import withheld
 from multikueue.core.workload.seen.runs import until_end_counts
 from multikueue.core.workload.seen.situation import Situation
@@ -194,10 +194,10 @@ def _in_its_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
 def _wait_for_earlier(situation: Situation, earlier: tuple[leftovers.Leftover, ...]) -> Plan:
     """What has its name is removed; the Workload is sent back after a while, as waiting holds quota."""
     worker = situation.recorded
-    if leftovers.is_stubborn(situation, earlier):
-        return Plan((leftovers.send_back(situation, earlier),), row="send back")
+    if not (left := leftovers.waited_for(situation, earlier)):
+        return Plan([leftovers.send_back(situation, earlier)], row="send back")
     removed = remove(situation, attrs.evolve(worker, copy=None, jobs=tuple(situation.stale_jobs_on(worker))))
-    return Plan(removed, row="remove it").within(LEFTOVER_AGAIN)
+    return Plan(removed, row="remove it").within(left)
 
 
 def _may_create(situation: Situation) -> bool:

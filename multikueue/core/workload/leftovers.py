@@ -237,20 +237,22 @@ def quota_kept_for(situation: Situation) -> timedelta:
     return max(timedelta(0), quota_kept_at_most(situation) - (situation.now - since))
 
 
-def is_stubborn(situation: Situation, leftovers: tuple[Leftover, ...]) -> bool:
-    """Whether it is waited for no longer with quota in hand.
+def waited_for(situation: Situation, leftovers: tuple[Leftover, ...]) -> timedelta | None:
+    """For how much longer they are waited for with quota in hand; zero: no longer, None: there are none.
 
-    For long enough nothing has changed; or it was deleted that long ago, and the quota is held as long. What was to
-    stop, and is not deleted, is waited for `STUBBORN`.
+    Until nothing has changed for long enough; or the first was deleted that long ago, and the quota is held as long.
+    What was to stop, and is not deleted, is waited for `STUBBORN`. It does not begin anew with each look.
     """
+    if not leftovers:
+        return None
     limit, first = quota_kept_at_most(situation), leftovers[0]
-    if situation.snapshot.quiet_for >= limit:
-        return True
-    since, patience = first.deleted, limit
+    left, since, patience = limit - situation.snapshot.quiet_for, first.deleted, limit
     if since is None and not first.worker.facts.waits_for_quota:
         since, patience = first.worker.facts.stops_since, max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at
-    return since is not None and began is not None and situation.now - max(since, began) >= patience
+    if since is not None and began is not None:
+        left = min(left, max(since, began) + patience - situation.now)
+    return max(timedelta(0), left)
 
 
 def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
@@ -271,12 +273,12 @@ def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effe
         return Plan((*noted, *looks), row="note its last run")
     if not leftovers:
         return Plan(looks, row="look").within(quota_kept_at_most(situation))
-    if is_stubborn(situation, leftovers):
+    if not (left := waited_for(situation, leftovers)):
         back = [send_back(situation, leftovers)] if situation.facts.is_active else []
         return Plan((*tell_held_up(situation, leftovers), *back, *looks), row="send back")
     why = f"Waiting for {leftovers[0]}"
     said = [] if situation.head == why else [say_waits(situation, Message(why), _for_programs(situation, leftovers))]
-    return Plan((*said, *looks), row="wait").within(quota_kept_at_most(situation))
+    return Plan((*said, *looks), row="wait").within(left)
 
 
 def remove_stale(situation: Situation) -> Iterator[Effect]:

@@ -21,7 +21,7 @@ from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_ope
 from multikueue.core.workload.reasons import is_head_remembered, of_refusal, offered, out_of_sight, reasons
 from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import runs
-from multikueue.core.workload.seen.graces import FIRST_ANSWER, LEFTOVER_AGAIN
+from multikueue.core.workload.seen.graces import FIRST_ANSWER
 from multikueue.core.workload.seen.places import is_misplaced, withheld
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -101,25 +101,24 @@ def _not_taken(situation: Situation) -> NotTaken | None:
 
 def _is_held_up(situation: Situation) -> bool:
     """Whether its quota has been held for as long as what is in the way is waited for."""
-    in_the_way = _in_the_way(situation)
-    return bool(in_the_way) and leftovers.is_stubborn(situation, in_the_way)
+    return leftovers.waited_for(situation, _in_the_way(situation)) == timedelta(0)
 
 
 def _offer_it(situation: Situation) -> Plan:
     """Offer it to those that are nominated, and look at it again when time alone may change who gets it."""
-    nomination, in_the_way = _nomination(situation), _in_the_way(situation)
+    nomination, patience = _nomination(situation), leftovers.waited_for(situation, _in_the_way(situation))
     # Those that are withheld stay nominated.
     asked = tuple(name for name in nomination.names if name not in withheld(situation))
     opened = open_next(situation, asked)
     unheard = min(_awaited(situation).values(), default=None)
-    held_up = max((run.until for run in _runs_elsewhere(situation)), default=LEFTOVER_AGAIN if in_the_way else None)
+    held_up = max((run.until for run in _runs_elsewhere(situation)), default=None)
     hidden = any(not worker.in_sight for worker in situation.workers)
     unseen = min((run.until for run in runs.possible_runs(situation)), default=None) if hidden else None
     nominations = check_updates.note_last_worker(situation) or tuple(_nominate(situation, nomination))
     effects = (*_warnings(situation), *opened.effects, *nominations, *_offer(situation, asked))
     problems = (nomination.problem,) if nomination.problem else ()
     offered = Plan(effects, opened.look_again, claim=nomination.claim, problems=problems)
-    return offered.within(nomination.look_again, held_up, unheard, unseen)
+    return offered.within(nomination.look_again, held_up, patience, unheard, unseen)
 
 
 _NOTE: Final = Way("note its last run", *given(check_updates.note_last_worker, lambda _, noted: Plan(noted)))

@@ -90,7 +90,7 @@ class TestCreatingOnce:
         """A finalizer that nobody takes off would hold the quota for ever."""
         left = job_copy_of(self.RECORDED, attempt=EARLIER, deleting=True)
         seen = snapshot(self.RECORDED, self.admitted(left))
-        assert (decide(seen).effects, decide(seen).look_again) == ((), 60)
+        assert (decide(seen).effects, decide(seen).look_again) == ((), 90)
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=90))
         assert words(late)[-1].startswith('retry: Waiting for worker cluster "w1"')
 

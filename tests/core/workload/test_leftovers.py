@@ -50,6 +50,8 @@ AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
 LATE = timedelta(seconds=90)
 """The grace period of its pods, and a minute."""
+SOON = timestamp(NOW - LATE + timedelta(seconds=1))
+"""What was deleted then, and has quota since then, is waited for one more second."""
 
 
 def left(local: Json = AGAIN, *, attempt: str = EARLIER, **facts: Any) -> Worker:
@@ -130,6 +132,19 @@ class TestSendingBack:
         assert entry is not None
         assert entry["state"] == "Retry"
         assert "UID uid-left" in entry["message"]
+
+    @pytest.mark.parametrize("cluster", [None, "w2"])
+    @pytest.mark.parametrize("deleted", [False, True])
+    def test_it_is_looked_at_when_that_is_over(self, cluster: str | None, deleted: bool) -> None:
+        """Each look put it off: with one a minute quota was held for 120 s, not 61, beside a real Kueue."""
+        local = workload(nominated=("w1", "w2"), evictions=1, cluster=cluster, reserved_at=SOON)
+        there = left(local, deleting=deleted)
+        if deleted:
+            there.jobs[0].object["metadata"]["deletionTimestamp"] = SOON
+        quiet = timedelta(0) if deleted else LATE - timedelta(seconds=1)
+        seen = beside(there, local, quiet_for=quiet)
+        assert (self.entry(seen) or {}).get("state") != "Retry"
+        assert decide(seen).look_again == 1
 
     def test_it_goes_round_once_a_minute_by_kueues_clock(self) -> None:
         """Kueue keeps its quota until the time that is named. Where ours is ahead it has always waited for long:

@@ -47,8 +47,6 @@ STUBBORN: Final = timedelta(minutes=5)
 """After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
 
 # When is it looked at again, as no event may tell?
-LEFTOVER_AGAIN: Final = timedelta(seconds=60)
-"""Between two looks at what must be gone first: its end is an event, and only that it takes too long is none."""
 PODS_AGAIN: Final = timedelta(seconds=2)
 """Between the first two looks for pods that only a label shows; each time twice as long, as long as nothing changes."""
 MOST_PODS_AGAIN: Final = timedelta(seconds=60)
