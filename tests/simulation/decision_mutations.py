@@ -38,7 +38,7 @@ from multikueue.core.workload import (
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
 from multikueue.core.workload.leftovers import Leftover
-from multikueue.core.workload.seen import graces, shown
+from multikueue.core.workload.seen import attribution, graces
 from multikueue.core.workload.seen import runs as earlier
 from multikueue.core.workload.seen.runs import Run
 from multikueue.core.workload.seen.situation import Situation
@@ -612,7 +612,7 @@ def pods_that_are_left_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
     """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
-    return mock.patch.object(shown, "with_own_copies", lambda seen: seen)
+    return mock.patch.object(attribution, "with_own_copies", lambda seen: seen)
 
 
 def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:

@@ -17,7 +17,7 @@ from multikueue.core.model.earlier_run_facts import earlier_runs_in
 from multikueue.core.model.kinds import CLUSTER_QUEUE, REFUSED
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of
-from multikueue.core.model.second_names import hold_of
+from multikueue.core.model.second_names import why_nothing_new
 from multikueue.core.model.worker_names import origin_key
 from multikueue.core.model.workloads import CheckState
 from multikueued.reports.objects import Chain
@@ -127,7 +127,7 @@ def job_report(chain: Chain, user_label: str = "") -> JobReport:
 def asked_of(chain: Chain) -> tuple[str, ...]:
     """The workers that are asked to take it: one that is cordoned later stays nominated, and its copy is withdrawn."""
     known = chain.objects.clusters_by_name
-    return tuple(name for name in workloads.nominated(chain.workload) if not hold_of(known.get(name, {})))
+    return tuple(name for name in workloads.nominated(chain.workload) if not why_nothing_new(known.get(name, {})))
 
 
 def state_of(chain: Chain) -> JobState:

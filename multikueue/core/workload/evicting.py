@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.adapter import Hold, Outcome
+from multikueue.core.model.adapter import OnHold, Outcome
 from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json
@@ -157,11 +157,11 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     """
     cleaned = ending.clean_up(situation).also(*(tuple(note_last_worker(situation)) or requeue(situation)))
     job = situation.job
-    hold = situation.adapter.hold_here(job) if job is not None else Hold.UNKNOWN
-    over = hold is not Hold.ON and not situation.is_shared and not may_run_anywhere(situation)
-    if over or hold is Hold.OUTDATED:
+    hold = situation.adapter.on_hold_here(job) if job is not None else OnHold.UNKNOWN
+    over = hold is not OnHold.YES and not situation.is_shared and not may_run_anywhere(situation)
+    if over or hold is OnHold.OUTDATED:
         cleaned = cleaned.also(*_sync_stopped(situation, ()))
-    if hold is not Hold.OFF or not situation.facts.is_on_hold:
+    if hold is not OnHold.NO or not situation.facts.is_on_hold:
         return named("released" if over else "shown as it is", cleaned)
     if (left := STEADY - situation.snapshot.quiet_for) > timedelta(0):  # one of the two may be out of date
         return named("on hold", cleaned.within(left))

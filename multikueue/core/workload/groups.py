@@ -7,7 +7,7 @@ A pod group is one Workload with several jobs, its pods. The copies on the worke
 gets a copy, one that is gone takes its copy along. What has ended, or is being deleted, is not run again; what the
 manager's Kueue has started on the manager itself is not copied.
 
-Which of several Workloads of one job carries its copy, says `seen/shown.py`.
+Which of several Workloads of one job carries its copy, says `seen/attribution.py`.
 """
 
 from __future__ import annotations

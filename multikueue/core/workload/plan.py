@@ -28,9 +28,9 @@ from multikueue.core.workload.leftovers import remove_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all
+from multikueue.core.workload.seen.attribution import situation_of
 from multikueue.core.workload.seen.places import is_own_copy, with_places_written
 from multikueue.core.workload.seen.runs import possible_runs
-from multikueue.core.workload.seen.shown import situation_of
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.unrecorded import find_recorded

@@ -15,7 +15,7 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import InDoubt, Lost, WritingStatus
+from multikueue.core.workload.seen.worker_states import Lost, OutcomeUnknown, WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -71,7 +71,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
-    first = sorted(asked, key=lambda worker: not isinstance(worker.in_flight, InDoubt))
+    first = sorted(asked, key=lambda worker: not isinstance(worker.in_flight, OutcomeUnknown))
     return Plan([next(turns[worker.name] for worker in first if worker.name in turns)], timeout.total_seconds())
 
 

@@ -25,8 +25,8 @@ from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worke
 from multikueue.core.workload.seen.worker_states import (
     Connecting,
     Idle,
-    InDoubt,
     Lost,
+    OutcomeUnknown,
     Reach,
     Served,
     Syncing,
@@ -40,7 +40,7 @@ from multikueue.runtime.caches.workload_indexes import check_names, named_by, na
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.reconcilers.unreadable import unreadable_copies, unreadable_job, unreadable_workload
 from multikueue.runtime.workers.executor import WorkerExecutor
-from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, named_copies, names_on, shown_on
+from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, named_copies, names_on, view_of
 
 
 @attrs.frozen(eq=False)
@@ -266,7 +266,7 @@ class SnapshotReader:
         name, key, workload, siblings = cluster.name, here.key, here.workload, here.siblings
         shared = self._shared(cluster, siblings)
         place = self._place(key, workload, here.jobs, cluster, siblings, shared) if workload is not None else None
-        there = shown_on(cluster, key, here.owned_by, namespace=place)
+        there = view_of(cluster, key, here.owned_by, namespace=place)
         why, jobs_only = "", False
         if cluster.known is not None:
             names = None if here.workload_only else here.jobs
@@ -277,7 +277,7 @@ class SnapshotReader:
         in_flight, creation = self.executor.in_flight(name, key), self.memory.creation(name, key, here.attempt)
         if isinstance(creation, Unanswered) and isinstance(kind, Unwatched):
             kind = Syncing()  # what is known of it is from before the creations were sent
-        settled = isinstance(in_flight, Idle | InDoubt) and not why and in_sight(reach, kind)
+        settled = isinstance(in_flight, Idle | OutcomeUnknown) and not why and in_sight(reach, kind)
         if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:  # it would show by now
             creation = self.memory.creation(name, key, here.attempt, all_shown=True)
         second = self.workers.names.seconds.get(name)

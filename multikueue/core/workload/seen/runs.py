@@ -35,7 +35,7 @@ from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import OUT_OF_SYNC, SLICE_REPLACED
 from multikueue.core.workload.seen import graces
 from multikueue.core.workload.seen import worker_states as states
-from multikueue.core.workload.seen.shown import has_its_name
+from multikueue.core.workload.seen.attribution import has_its_name
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
