@@ -218,5 +218,5 @@ class JobAdapter(Protocol):
 
 
 def may_have_pods(adapter: JobAdapter, job: Json) -> bool:
-    """Whether a job copy may have pods, be they about to end: it has not ended, and does not deny it."""
+    """Whether a job copy may have pods: it has not ended, and its status does not say that none is left."""
     return adapter.outcome(job) is None and not adapter.pods_are_gone(job)

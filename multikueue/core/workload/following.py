@@ -187,7 +187,7 @@ def _in_its_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
     worker = situation.recorded
     if situation.state is CheckState.READY:
         return ()
-    listed = tuple(leftovers.left_behind(worker, job) for job in situation.stale_jobs_on(worker))
+    listed = tuple(leftovers.of_earlier_attempt(worker, job) for job in situation.stale_jobs_on(worker))
     return listed if situation.has_job(worker) else leftovers.earlier_runs(situation) or listed
 
 

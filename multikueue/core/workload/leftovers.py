@@ -95,7 +95,7 @@ def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, .
     return wait_for(situation, pods, look).within(again)
 
 
-def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
+def in_the_way_of(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
     """What else keeps the chosen worker from the job, but for what a person has given up.
 
     An object of the chosen worker does not: it has the same name, so the two exclude each other.
@@ -116,7 +116,7 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
             yield Leftover(worker, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
     if worker.in_sight:
-        yield from (left_behind(worker, job) for job in earlier_jobs(situation, worker))
+        yield from (of_earlier_attempt(worker, job) for job in earlier_jobs(situation, worker))
 
 
 def overdue(situation: Situation) -> Iterator[Leftover]:
@@ -193,7 +193,7 @@ _UNSEEN: Final = (
 _FOREIGN: Final = "is not of our making, and must be gone first"
 
 
-def left_behind(worker: Worker, job: JobCopy) -> Leftover:
+def of_earlier_attempt(worker: Worker, job: JobCopy) -> Leftover:
     """A job that has the name of the one to come."""
     return _leftover(worker, job, "of an earlier attempt " + _state(job.object))
 

@@ -56,7 +56,7 @@ def _nomination(situation: Situation) -> Nomination:
 def _in_the_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
     """What is seen elsewhere, and must be gone before the worker that has admitted it gets it."""
     chosen = winner(situation)
-    return leftovers.left_over(situation, chosen) if chosen is not None else ()
+    return leftovers.in_the_way_of(situation, chosen) if chosen is not None else ()
 
 
 @once

@@ -185,7 +185,7 @@ class ManagerCluster(Target):
         yield key
         workload = self.workloads.get(key)
         facts = WORKLOADS.of(workload) if workload is not None else None
-        owned_by = facts.owner if facts is not None and facts.is_past_slice else None
+        owned_by = facts.owner if facts is not None and facts.is_finished_slice else None
         for sibling in self.siblings(key, owned_by) if owned_by is not None else ():
             yield ObjectKey.of(sibling)
 

@@ -385,7 +385,7 @@ class SnapshotReader:
 def _slices_on(cluster: WorkerCluster, siblings: Iterable[Json], there: str) -> Iterator[Json]:
     """See `Worker.slices`."""
     for sibling in siblings:
-        if cluster.known is not None and WORKLOADS.of(sibling).is_past_slice:
+        if cluster.known is not None and WORKLOADS.of(sibling).is_finished_slice:
             copy = cluster.known.workload_of(ObjectKey.of(sibling), there)
             yield from () if copy is None or is_finished(copy) else (copy,)
 
