@@ -181,7 +181,7 @@ class ManagerCluster(Target):
                 yield sibling
 
     def with_successors(self, key: ObjectKey) -> Iterator[ObjectKey]:
-        """A Workload, and if it is a slice that is over, the others of its job: a copy may still name it, or run."""
+        """A Workload, and if it is a Finished slice, the others of its job: its copies may still run for them."""
         yield key
         workload = self.workloads.get(key)
         facts = WORKLOADS.of(workload) if workload is not None else None
