@@ -34,9 +34,9 @@ def tell_split(situation: Situation) -> Plan:
 
 
 def must_wait(situation: Situation) -> bool:
-    """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet.
+    """Whether Workloads of the group are missing, or one with a lower index has to be dispatched first.
 
-    One that is off, or has finished, gets none: the others run without it.
+    A Workload that is deactivated or Finished gets no worker: the others run without it.
     """
     index, job = situation.facts.component_index, situation.job
     if index is None or job is None:
