@@ -13,7 +13,7 @@ from multikueue.adapters import rules
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates, texts_at
-from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
+from multikueue.core.model.adapter import KindTraits, OnHold, Outcome, Stamp
 from multikueue.core.model.copies import bare_metadata, prebuilt_workload, stamped_metadata, unlabelled
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, Resource
@@ -204,7 +204,7 @@ class JobKind:
         return patch
 
     def _is_held(self, local: Json) -> bool:
-        return self.hold_here(local) in (Hold.ON, Hold.OUTDATED)
+        return self.on_hold_here(local) in (OnHold.YES, OnHold.OUTDATED)
 
     def forward_patch(self, local: Json, remote: Json, stamp: Stamp) -> Json | None:
         """See `JobAdapter`."""
@@ -247,7 +247,7 @@ class JobKind:
 
     def is_stopped_here(self, local: Json) -> bool:
         """See `JobAdapter`. What of a declared kind's status means that it runs only its declaration tells."""
-        if not self._is_suspended(local) or self.hold_here(local) is Hold.ON:
+        if not self._is_suspended(local) or self.on_hold_here(local) is OnHold.YES:
             return False
         shows_activity = self.declaration is None or self.status.active is not None
         return shows_activity and self.release_patch(local) is not None
@@ -258,14 +258,14 @@ class JobKind:
             return self.is_stopped_here(local)
         return self.traits.ends and self.release_patch(local) is not None
 
-    def hold_here(self, local: Json) -> Hold:
+    def on_hold_here(self, local: Json) -> OnHold:
         """See `JobAdapter`. Words that name no generation may be of this one."""
         on_hold, generation = self.status.on_hold, dig(local, "metadata", "generation")
         if on_hold is None:
-            return Hold.UNKNOWN
+            return OnHold.UNKNOWN
         seen = dig(local, "status", rules.OBSERVED)
         is_older = isinstance(seen, int) and isinstance(generation, int) and seen < generation
-        return (Hold.OUTDATED if is_older else Hold.ON) if on_hold(local) else Hold.OFF
+        return (OnHold.OUTDATED if is_older else OnHold.YES) if on_hold(local) else OnHold.NO
 
     def pods_are_gone(self, job: Json) -> bool:
         """See `JobAdapter`."""

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 import attrs
 
 from multikueue.adapters.kind import JobKind
-from multikueue.core.model.adapter import Hold, KindTraits, Outcome, Stamp
+from multikueue.core.model.adapter import KindTraits, OnHold, Outcome, Stamp
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import (
     dig,
@@ -202,9 +202,9 @@ class SafeAdapter:
         """See `JobAdapter`."""
         return self._tried("active or stopped", local, False, lambda: self.row.shows_former_run(local))
 
-    def hold_here(self, local: Json) -> Hold:
+    def on_hold_here(self, local: Json) -> OnHold:
         """See `JobAdapter`."""
-        return self._tried("on_hold", local, Hold.UNKNOWN, lambda: self.row.hold_here(local))
+        return self._tried("on_hold", local, OnHold.UNKNOWN, lambda: self.row.on_hold_here(local))
 
     def pods_are_gone(self, job: Json) -> bool:
         """See `JobAdapter`."""

@@ -227,12 +227,12 @@ class EffectExecutor:
     async def _create_job(self, target: Target, effect: effects.CreateJob, workload: Json) -> None:
         """Create the job, and remember whether it may exist."""
         where = effect.cluster, ObjectKey.of(workload), ObjectKey.of(effect.object)
-        doubted = self.memory.sending(*where)
+        still_unanswered = self.memory.sending(*where)
         try:
             created = await self._create(target, effect, effect.resource, workload)
         except ApiError as error:
             if _has_no_effect(error):
-                self.memory.not_created(*where, doubted=doubted)
+                self.memory.not_created(*where, still_unanswered=still_unanswered)
             else:
                 self.memory.unanswered(*where)
             raise

@@ -8,7 +8,7 @@ import attrs
 import pytest
 
 from multikueue.adapters import JobKind
-from multikueue.core.model.adapter import Hold
+from multikueue.core.model.adapter import OnHold
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, with_value
 from multikueue.sandbox.apiserver.verbs.patching import merge_patch
@@ -79,18 +79,18 @@ class TestRefusedRayJobs:
     def test_it_is_said_of_the_spec_as_it_is(self) -> None:
         """KubeRay itself does not say of which."""
         assert self.refused()["status"] == {**REFUSED, "observedGeneration": 3}
-        assert row("RayJob").hold_here(self.refused()) is Hold.ON
+        assert row("RayJob").on_hold_here(self.refused()) is OnHold.YES
 
     def test_another_spec_makes_it_outdated(self) -> None:
         changed = with_value(self.refused(), ("metadata", "generation"), 4)
-        assert row("RayJob").hold_here(changed) is Hold.OUTDATED
+        assert row("RayJob").on_hold_here(changed) is OnHold.OUTDATED
 
     def test_it_is_taken_back_with_its_words(self) -> None:
         patch = row("RayJob").release_patch(self.refused())
         assert patch is not None
         after = merge_patch(self.refused(), {"status": patch["status"]})
         assert after["status"] == {"jobDeploymentStatus": "Suspended", "observedGeneration": 3}
-        assert row("RayJob").hold_here(after) is Hold.OFF
+        assert row("RayJob").on_hold_here(after) is OnHold.NO
 
     def test_one_that_is_held_is_not_taken_for_one_that_its_kueue_stops(self) -> None:
         waits = with_value(self.refused(), ("spec", "suspend"), True)
@@ -102,4 +102,4 @@ class TestRefusedRayJobs:
 
     @pytest.mark.parametrize("name", ["Job", "RayCluster", "Pod"])
     def test_other_kinds_have_no_such_word(self, name: str) -> None:
-        assert row(name).hold_here(at(a_job(row(name)), 1, REFUSED)) is Hold.UNKNOWN
+        assert row(name).on_hold_here(at(a_job(row(name)), 1, REFUSED)) is OnHold.UNKNOWN

@@ -17,7 +17,7 @@ from multikueue.core.admission.registration import PATH
 from multikueue.webhook.reviewer import ReviewAnswer
 from multikueued.serving.gate import ConnectionLimit, Limits
 from multikueued.serving.port import bind, listening
-from multikueued.webhook.server import LARGE, MAX_BODY, Bodies, reviewing
+from multikueued.webhook.server import LARGE, MAX_BODY, RequestBodies, reviewing
 from tests.daemon.test_webhook_serving import ANY, HOST, credentials, echo, serving_tls
 
 HALF = b"GET / HTTP/1.1\r\nHost: x\r\n"
@@ -177,7 +177,7 @@ async def test_a_body_that_says_it_is_too_large_is_refused_before_it_is_sent() -
 
 
 async def test_bodies_that_are_too_large_together_are_refused_and_those_before_are_not() -> None:
-    bodies = Bodies(most=10)
+    bodies = RequestBodies(most=10)
     async with reviewing(ANY, serving_tls(MADE), echo, bodies=bodies) as port:
         async with await to_webhook(port) as first, await to_webhook(port) as second:
             await first.send(post(9, b"12345678"))
@@ -206,7 +206,7 @@ async def test_a_compressed_body_is_not_unpacked() -> None:
 
 async def test_large_reviews_take_turns_and_small_ones_go_between() -> None:
     """16 clients with 7 MiB each made the loop 3.2 s late."""
-    bodies, order = Bodies(), list[str]()
+    bodies, order = RequestBodies(), list[str]()
 
     async def ask(name: str, size: int) -> None:
         def note(_: bytes) -> None:

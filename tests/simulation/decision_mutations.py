@@ -38,7 +38,7 @@ from multikueue.core.workload import (
 from multikueue.core.workload import plan as planning
 from multikueue.core.workload.effects import ApplyStatus, CreateJob, DeleteJob, Effect, Plan
 from multikueue.core.workload.leftovers import Leftover
-from multikueue.core.workload.seen import graces, shown
+from multikueue.core.workload.seen import attribution, graces
 from multikueue.core.workload.seen import runs as earlier
 from multikueue.core.workload.seen.runs import Run
 from multikueue.core.workload.seen.situation import Situation
@@ -325,12 +325,12 @@ def unproven_jobs_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def _ignoring(passes: Callable[[Leftover], bool]) -> AbstractContextManager[Any]:
     """Some of what is seen on other workers keeps nobody from the job."""
-    original = leftovers.left_over
+    original = leftovers.in_the_way_of
 
-    def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
+    def in_the_way_of(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
         return tuple(left for left in original(situation, chosen) if not passes(left))
 
-    return mock.patch.object(leftovers, "left_over", left_over)
+    return mock.patch.object(leftovers, "in_the_way_of", in_the_way_of)
 
 
 def evictions_do_not_wait_for_hidden_workers() -> AbstractContextManager[Any]:
@@ -464,7 +464,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 # What is over is stopped, its end is shown, and its copies go, no sooner and no later.
 def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:
     """Nobody tells the worker of an evicted job."""
-    return mock.patch.object(evicting, "_take_away", return_value=())
+    return mock.patch.object(evicting, "_stop_on", return_value=())
 
 
 def deleted_workloads_leave_copies() -> AbstractContextManager[Any]:
@@ -612,7 +612,7 @@ def pods_that_are_left_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
     """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
-    return mock.patch.object(shown, "with_own_copies", lambda seen: seen)
+    return mock.patch.object(attribution, "with_own_copies", lambda seen: seen)
 
 
 def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:

@@ -13,7 +13,7 @@ from multikueue.adapters.kind import JobKind
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Candidates, External, Nomination
 from multikueue.core.model.names import Json
 from multikueue.runtime.workers.executor import WorkerExecutor
-from tests.core.door import Idle, InDoubt, InFlight, WritingStatus
+from tests.core.door import Idle, InFlight, OutcomeUnknown, WritingStatus
 
 Mutation = Callable[[], AbstractContextManager[Any]]
 
@@ -25,7 +25,7 @@ def a_gate_that_is_being_opened_is_shut() -> AbstractContextManager[Any]:
 
 def a_gate_that_may_have_been_opened_is_shut() -> AbstractContextManager[Any]:
     """A write that failed was not done."""
-    return _idle_instead_of(InDoubt)
+    return _idle_instead_of(OutcomeUnknown)
 
 
 def _idle_instead_of(state: type[InFlight]) -> AbstractContextManager[Any]:

@@ -24,39 +24,26 @@ Mutation = Callable[[], AbstractContextManager[Any]]
 def the_way_back_is_the_mapping() -> AbstractContextManager[Any]:
     """Copies are looked for where the mapping leads now, not where they were made."""
 
-    def place(
-        self: SnapshotReader,
-        key: ObjectKey,
-        workload: Json,
-        _jobs: Mapping[str, Json],
-        cluster: WorkerCluster,
-        siblings: Sequence[Json],
-        _shared: Sequence[str],
+    def looked_for(
+        self: SnapshotReader, here: Any, workload: Json, cluster: WorkerCluster, _proven: Sequence[str]
     ) -> str:
         said = self.manager.clusters.get(ObjectKey("", cluster.name)) or {}
-        return WorkerNames.of(annotations_of(said)).namespace(key.namespace) or namespace_on(
-            workload, cluster.name, siblings
-        )
+        mapped = WorkerNames.of(annotations_of(said)).namespace(here.key.namespace)
+        return mapped or namespace_on(workload, cluster.name, here.siblings)
 
-    return mock.patch.object(SnapshotReader, "_place", place)
+    return mock.patch.object(SnapshotReader, "_namespace_on", looked_for)
 
 
 def marks_lead_nowhere() -> AbstractContextManager[Any]:
     """A copy is looked for where its Workload says only: somebody may have removed that."""
 
-    def place(
-        self: SnapshotReader,
-        key: ObjectKey,
-        workload: Json,
-        _jobs: Mapping[str, Json],
-        cluster: WorkerCluster,
-        siblings: Sequence[Json],
-        _shared: Sequence[str],
+    def looked_for(
+        self: SnapshotReader, here: Any, workload: Json, cluster: WorkerCluster, _proven: Sequence[str]
     ) -> str:
-        del self, key
-        return namespace_on(workload, cluster.name, siblings)
+        del self
+        return namespace_on(workload, cluster.name, here.siblings)
 
-    return mock.patch.object(SnapshotReader, "_place", place)
+    return mock.patch.object(SnapshotReader, "_namespace_on", looked_for)
 
 
 def what_a_former_workload_left_is_unknown() -> AbstractContextManager[Any]:

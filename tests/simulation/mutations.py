@@ -113,7 +113,7 @@ def lost_answers_count_as_not_sent() -> AbstractContextManager[Any]:
     """A creation without an answer is taken for one that has not left: nobody waits for the worker."""
 
     def unanswered(memory: WorkloadMemory, cluster: ClusterName, key: ObjectKey, job: ObjectKey) -> None:
-        memory.not_created(cluster, key, job, doubted=False)
+        memory.not_created(cluster, key, job, still_unanswered=False)
 
     return mock.patch.object(WorkloadMemory, "unanswered", unanswered)
 

@@ -6,7 +6,7 @@ import attrs
 
 from multikueue.core.config.own_queues import unfit
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE
-from multikueue.core.model.name_lists import listed
+from multikueue.core.model.name_lists import listed, suggestion
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.errors import AlreadyExists
@@ -15,7 +15,7 @@ from multikueue.runtime.workers.cluster_identity import cluster_uid
 from multikueued.exits import NOT_FOUND, CommandError
 from multikueued.reading.manager_lists import cluster_of
 from multikueued.reports.cluster_answers import cluster_answer
-from multikueued.reports.objects import ManagerObjects, similar
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.worker_queues import leads_to
 from multikueued.workers.objects import namespace_object, plain_object
 from multikueued.workers.places import Say, make_namespace
@@ -69,7 +69,7 @@ async def planned(manager: ApiClient, worker: ApiClient, twin: Twin) -> list[Jso
     if await read(worker, CLUSTER_QUEUE, ObjectKey("", target)) is None:
         known = sorted(map(name_of, (await worker.list(CLUSTER_QUEUE)).items))
         there = f"there are {listed(known)}" if known else "there is none"
-        problem = f'the worker has no ClusterQueue "{target}"{similar(target, known)}; {there}'
+        problem = f'the worker has no ClusterQueue "{target}"{suggestion(target, known)}; {there}'
         raise CommandError(f"{problem}: name one with --cluster-queue, or make it: its quota is yours to decide")
     if key != twin.key and (why := await _why_unfit(manager, worker, target)):
         raise CommandError(f'ClusterQueue "{target}" cannot hold copies: {why}. Name another with --cluster-queue')
@@ -114,6 +114,6 @@ async def _target_here(manager: ApiClient, key: ObjectKey) -> str:
     if queue is None:
         here = sorted(map(name_of, (await manager.list(LOCAL_QUEUE, namespace=key.namespace)).items))
         there = f"; there are {listed(here)}" if here else ""
-        missing = f'there is no LocalQueue "{key}" on the manager{similar(key.name, here)}{there}'
+        missing = f'there is no LocalQueue "{key}" on the manager{suggestion(key.name, here)}{there}'
         raise CommandError(f"{missing}: jobs find their way by the name that it has here", NOT_FOUND)
     return leads_to(queue)

@@ -22,11 +22,12 @@ from multikueue.core.model.kinds import (
     MULTIKUEUE_CONFIG,
 )
 from multikueue.core.model.labels import CONTROLLER_NAME
+from multikueue.core.model.name_lists import suggestion
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of, shortened
 from multikueue.core.model.workloads import CheckState
 from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.objects import Chain, ManagerObjects, similar
+from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_queues import leads_to
 
@@ -68,7 +69,7 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
         yield finding("config-missing@first", where, instead=_placed(wanted, objects), wanted=wanted)
     if condition(check, "Active") is None:
         controller = str(dig(check, "spec", "controllerName") or "")
-        guess = similar(controller, [CONTROLLER_NAME]) if controller != CONTROLLER_NAME else ""
+        guess = suggestion(controller, [CONTROLLER_NAME]) if controller != CONTROLLER_NAME else ""
         yield finding("check-unseen", where, controller=controller, guess=guess)
     if not wanted:
         yield finding("check-parameters", where, words)
@@ -76,7 +77,7 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
     if fresh:
         return
     if config is None:
-        guess = similar(wanted, map(name_of, objects.configs))
+        guess = suggestion(wanted, map(name_of, objects.configs))
         instead = _placed(wanted, objects)
         yield finding("config-missing", where, words, instead=instead, wanted=wanted, guess=guess)
         return
@@ -94,7 +95,7 @@ def _of_config(config: Json, said: str, objects: ManagerObjects) -> Iterator[Fin
     where, listed = f"MultiKueueConfig {name_of(config)}", clusters(config)
     known, placed = objects.clusters_by_name, CONFIG_LABEL in labels_of(config)
     free, missing = set(known) - set(listed), [name for name in listed if name not in known]
-    similars = {name: "" if placed else similar(name, free) for name in missing}
+    similars = {name: "" if placed else suggestion(name, free) for name in missing}
     counts = Counter(similars.values())  # what looks like several of them is none that is meant
     guesses = {name: guess if counts[guess] == 1 else "" for name, guess in similars.items()}
     apart = [name for name in missing if guesses[name] or name in objects.jobs_by_worker]
@@ -150,7 +151,7 @@ def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Find
     target = leads_to(local)
     if target in objects.queues_by_name or CLUSTER_QUEUE in objects.unread:
         return
-    key, guess = str(ObjectKey.of(local)), similar(target, objects.queues_by_name)
+    key, guess = str(ObjectKey.of(local)), suggestion(target, objects.queues_by_name)
     yield finding("cluster-queue-missing", f"LocalQueue {key}", local=key, target=target, guess=guess)
 
 
@@ -179,7 +180,7 @@ def missing_checks(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     known = objects.checks_by_name
     for name in check_names(queue):
         if name not in known:
-            where, guess = f"ClusterQueue {name_of(queue)}", similar(name, known)
+            where, guess = f"ClusterQueue {name_of(queue)}", suggestion(name, known)
             yield finding("check-missing", where, queue_problem(queue), name=name, guess=guess)
 
 

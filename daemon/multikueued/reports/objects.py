@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -19,10 +19,10 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.earlier_run_facts import EarlierRun, earlier_runs_in
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
-from multikueue.core.model.name_lists import did_you_mean
+from multikueue.core.model.name_lists import suggestion
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of
-from multikueue.core.model.second_names import hold_of
+from multikueue.core.model.second_names import why_nothing_new
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueue.core.model.workloads import CheckState
 from multikueued.reports.cluster_answers import ClusterAnswer, cluster_answer
@@ -249,7 +249,7 @@ class Chain:
     def offered_to(self) -> tuple[str, ...]:
         """The workers that are asked: one that is cordoned later stays nominated, and its copy is withdrawn."""
         known = self.objects.clusters_by_name
-        return tuple(name for name in workloads.nominated(self.workload) if not hold_of(known.get(name, {})))
+        return tuple(name for name in workloads.nominated(self.workload) if not why_nothing_new(known.get(name, {})))
 
     @cached_property
     def earlier_runs(self) -> tuple[EarlierRun, ...]:
@@ -286,9 +286,9 @@ class Chain:
 
     @property
     def queue_meant(self) -> str:
-        """Which LocalQueue may be meant by the name of one that does not exist, as `similar` says it."""
+        """Which LocalQueue may be meant by the name of one that does not exist, as `suggestion` says it."""
         here = (key.name for key in self.objects.local_queues_by_key if key.namespace == self.queue.namespace)
-        return similar(self.queue.name, here)
+        return suggestion(self.queue.name, here)
 
     @property
     def leads_nowhere(self) -> bool:
@@ -313,9 +313,3 @@ def _is_ours(check: Json) -> bool:
 
 def _by_name(objects: Iterable[Json]) -> dict[str, Json]:
     return {name_of(each): each for each in objects}
-
-
-def similar(name: str, known: Iterable[str] | Mapping[str, object]) -> str:
-    """` (did you mean "x"?)` for a name that looks like a known one; empty if none does."""
-    guess = did_you_mean(name, known)
-    return f" ({guess})" if guess else ""

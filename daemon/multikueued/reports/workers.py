@@ -14,7 +14,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths
-from multikueue.core.model.second_names import hold_of
+from multikueue.core.model.second_names import why_nothing_new
 from multikueued.reports.cluster_answers import WorkerState, cluster_answer
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
@@ -96,7 +96,7 @@ def _report(
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
         counted = running, waiting, used, quota
         return WorkerReport(name, WorkerState.MISSING, False, None, *counted, error, "", 0, None, checks)
-    said, hold = cluster_answer(cluster), hold_of(cluster)
+    said, hold = cluster_answer(cluster), why_nothing_new(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,

@@ -32,7 +32,7 @@ def reviewing(
     *,
     read_timeout: float = READ_TIMEOUT,
     limits: Limits | None = None,
-    bodies: Bodies | None = None,
+    bodies: RequestBodies | None = None,
 ) -> AbstractAsyncContextManager[int]:
     """Serve while the context lasts; it yields the port.
 
@@ -47,12 +47,12 @@ def reviewing(
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    application = _application(review, read_timeout, bodies or Bodies())
+    application = _application(review, read_timeout, bodies or RequestBodies())
     where = settings.bind_address, settings.port
     return listening(application, *where, settings="webhook", tls=tls, limits=limits)
 
 
-def _application(review: Review, read_timeout: float, bodies: Bodies) -> web.Application:
+def _application(review: Review, read_timeout: float, bodies: RequestBodies) -> web.Application:
     async def post(request: web.Request) -> web.Response:
         if request.content_type != _MEDIA_TYPE:
             raise web.HTTPUnsupportedMediaType(text=f"send an AdmissionReview as {_MEDIA_TYPE}\n")
@@ -81,8 +81,8 @@ T = TypeVar("T")
 
 
 @attrs.define(eq=False)
-class Bodies:
-    """The bodies of a server's requests."""
+class RequestBodies:
+    """The bodies of the requests that a server reads: how many bytes of them are in memory."""
 
     most: int = MAX_IN_FLIGHT
     """Bytes of all of them together."""

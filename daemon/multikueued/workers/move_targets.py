@@ -16,7 +16,7 @@ from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of, name_of
-from multikueue.core.model.second_names import hold_of, second_name
+from multikueue.core.model.second_names import second_name, why_nothing_new
 from multikueue.core.model.workloads import cluster_name
 from multikueue.errors import ApiError, Forbidden, KubeconfigError
 from multikueue.kube import KubeClient
@@ -104,7 +104,7 @@ class MoveTargets:
         cluster = await read(self.manager.client, MULTIKUEUE_CLUSTER, ObjectKey("", worker))
         if cluster is None:
             return "it has no MultiKueueCluster"
-        if hold := hold_of(cluster):
+        if hold := why_nothing_new(cluster):
             return f"it is {hold}" if second_name(cluster) is None else hold
         self._clusters[worker] = cluster
         if not is_true(cluster, "Active"):

@@ -15,7 +15,7 @@ from multikueue.core.inventory.snapshot import WorkloadUse
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.second_names import hold_of
+from multikueue.core.model.second_names import why_nothing_new
 from multikueue.core.model.workloads import CheckState
 
 
@@ -111,7 +111,7 @@ def standing(worker: Json | None) -> int:
     """
     if worker is None:
         return 2
-    return 0 if is_true(worker, "Active") and not hold_of(worker) else 1
+    return 0 if is_true(worker, "Active") and not why_nothing_new(worker) else 1
 
 
 @attrs.frozen

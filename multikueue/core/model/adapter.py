@@ -20,17 +20,16 @@ class Outcome:
     message: str
 
 
-class Hold(Enum):
-    """What the status of the manager's job says that makes its Kueue take the quota, and wait until it is gone."""
+class OnHold(Enum):
+    """Whether the status of the manager's job makes its Kueue put the Workload on hold: without quota, not evicted."""
 
     UNKNOWN = auto()
-    """The kind has no such words."""
-    OFF = auto()
-    """Nothing."""
-    ON = auto()
-    """The words of a copy that was made of the spec as it is."""
+    """No status of the kind does that."""
+    NO = auto()
+    YES = auto()
+    """The status was written for the job's current spec."""
     OUTDATED = auto()
-    """Such words, and the spec has been changed since."""
+    """The status puts it on hold, and the job's spec has been changed since."""
 
 
 @attrs.frozen
@@ -204,8 +203,8 @@ class JobAdapter(Protocol):
         Of kinds that Kueue suspends, once it has; of declared ones that tell how they end, at once.
         """
 
-    def hold_here(self, local: Json) -> Hold:
-        """Whether the status of the local job makes its Kueue hold it, and whether its spec has changed since."""
+    def on_hold_here(self, local: Json) -> OnHold:
+        """Whether the status of the local job makes its Kueue put it on hold."""
 
     def pods_are_gone(self, job: Json) -> bool:
         """Whether the status of a copy that is still there says that no pod of it is left; False if that is not known.
@@ -219,5 +218,5 @@ class JobAdapter(Protocol):
 
 
 def may_have_pods(adapter: JobAdapter, job: Json) -> bool:
-    """Whether a job copy may have pods, be they about to end: it has not ended, and does not deny it."""
+    """Whether a job copy may have pods: it has not ended, and its status does not say that none is left."""
     return adapter.outcome(job) is None and not adapter.pods_are_gone(job)

@@ -31,6 +31,12 @@ def did_you_mean(name: str, known: Iterable[str], most: int = 1) -> str:
     return question(alike(name, known, most))
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """The same in brackets, to stand behind a name: ` (did you mean "a"?)`; empty: none looks like it."""
+    close = did_you_mean(name, known)
+    return f" ({close})" if close else ""
+
+
 def instead(name: str, known: Iterable[str]) -> str:
     """What to add to the message that a name is not known: `: did you mean "a"?`, or `; there are a and b`."""
     names = sorted(known)

@@ -142,7 +142,7 @@ def held_as_second(first: str) -> str:
     return f"it leads to the same cluster as {first}, and gets nothing beside it"
 
 
-def hold_of(cluster: Json) -> str:
-    """Why a MultiKueueCluster gets nothing new: it is cordoned, or a second name; empty: it does."""
+def why_nothing_new(cluster: Json) -> str:
+    """Why a MultiKueueCluster gets no new jobs: it is cordoned, or a second name; empty: it gets them."""
     second = second_name(cluster)
     return cordon_of(annotations_of(cluster)) or (held_as_second(second.first) if second is not None else "")

@@ -46,7 +46,7 @@ class CommonFacts:
 
     @property
     def gives_quota_back(self) -> bool:
-        """Whether its eviction is under way: its Kueue has the quota back once the job is shown to have stopped."""
+        """Whether its eviction is under way: it keeps its quota until its job shows that nothing runs."""
         return self.is_evicted and self.has_quota
 
 
@@ -73,38 +73,39 @@ class CopyFacts(CommonFacts):
 
     @property
     def is_spent(self) -> bool:
-        """Whether the worker will never run it: its Kueue has ended it, or somebody deactivated it there."""
+        """Whether the worker will never run it: Finished without a run to its end, or deactivated there."""
         return not self.has_ended if self.is_finished else not self.is_active
 
     @property
     def is_finished_as_ended(self) -> bool:
-        """Whether its Kueue has finished it as one that is over, and not as one that has no job there."""
+        """Whether it is Finished for a reason in `ENDS`: not because its job is missing there, or another one."""
         return self.is_finished and self.finish_reason in ENDS
 
     @property
     def has_ended(self) -> bool:
-        """Whether its job has run there to its end. Pods that are evicted may end well on their way out, and then its
-        Kueue says so: of one that is evicted the job itself tells."""
+        """Whether its job has run there to its end. An evicted copy does not tell: pods that are being stopped may exit
+        with success, and its Kueue then reports that. There the job itself tells."""
         return self.is_finished_as_ended and not self.is_evicted
 
     @property
     def is_stopping(self) -> bool:
-        """Whether its Kueue has taken it out of its quota, or never let it in; also if there is none."""
+        """Whether its Kueue suspends the job, or keeps it suspended: evicted or not admitted, and not Finished. True of
+        no copy."""
         return not self.is_finished and (self.is_evicted or not self.is_admitted)
 
     @property
     def goes_on(self) -> bool:
-        """Whether its Kueue goes on with it: it runs, or has been put on hold, without an eviction."""
+        """Whether its Kueue goes on with it: it is admitted or on hold, and neither Finished, evicted nor deleted."""
         return (self.is_admitted or self.is_on_hold) and not (self.is_finished or self.is_leaving)
 
     @property
     def runs(self) -> bool:
-        """Whether its Kueue has let it in, and nothing has ended that."""
+        """Whether it is admitted, and neither Finished nor evicted."""
         return self.is_admitted and not (self.is_finished or self.is_evicted)
 
     @property
     def can_be_asked(self) -> bool:
-        """Whether its Kueue can be asked to stop it: it has not ended, does not go, and nobody has asked."""
+        """Whether its Kueue can be asked to stop it: it is active, not Finished, not being deleted, not asked yet."""
         return self.is_active and not (self.is_finished or self.is_terminating or self.is_told_to_stop)
 
     @property
@@ -148,8 +149,9 @@ class WorkloadFacts(CommonFacts):
         return self.has_quota and not self.is_finished and not self.is_terminating
 
     @property
-    def is_past_slice(self) -> bool:
-        """Whether it is a slice of an elastic job that is over, replaced or not: the job may run on, for another."""
+    def is_finished_slice(self) -> bool:
+        """Whether it is a Finished slice of an elastic job, replaced (`is_replaced`) or not: another slice may run the
+        job on."""
         return self.is_elastic and self.is_finished
 
     @property

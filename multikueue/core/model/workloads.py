@@ -206,12 +206,12 @@ def is_elastic(obj: Json) -> bool:
 
 
 def has_had_quota(workload: Json) -> bool:
-    """Whether it has quota, has just lost it, or is over: a slice that has had none takes nothing from another one."""
+    """Whether it has quota, is evicted, or Finished: a slice that never had quota takes no job from another one."""
     return has_quota(workload) or is_evicted(workload) or is_finished(workload)
 
 
 def is_replaced(workload: Json) -> bool:
-    """Whether a bigger slice of its elastic job has taken its place: the job itself has not ended."""
+    """Whether it is a Finished slice of an elastic job whose place a bigger slice has taken: the job has not ended."""
     return is_elastic(workload) and is_finished(workload) and finish_reason(workload) == SLICE_REPLACED
 
 
@@ -347,7 +347,7 @@ def pod_counts(workload: Json) -> dict[str, int]:
 
 
 def has_lost_its_record(workload: Json) -> bool:
-    """Whether it had a worker, and nobody knows which any more: it may be any that was not read since.
+    """Whether it had a worker, and nothing says which any more: it may be any that was not read since.
 
     Somebody has erased it, or it was evicted while nobody was there who could have noted it.
     """

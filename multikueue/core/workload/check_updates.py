@@ -358,9 +358,9 @@ def note_last_worker(situation: Situation) -> tuple[Effect, ...]:
     """
     annotations: dict[str, str | None] = {}
     last = situation.last_worker if situation.recorded_on is None else None
-    is_in_doubt = last is not None and any(run.worker == last for run in possible_runs(situation))
+    may_run_there = last is not None and any(run.worker == last for run in possible_runs(situation))
     unlisted = (worker.name for worker in situation.workers if worker.removed and shows_a_run(situation, worker))
-    if situation.facts.noted_worker != (wanted := last if is_in_doubt else next(unlisted, None)):
+    if situation.facts.noted_worker != (wanted := last if may_run_there else next(unlisted, None)):
         annotations[labels.LAST_WORKER_ANNOTATION] = wanted
     if (ended := _new_placements(situation)) is not None:
         annotations[labels.PLACEMENTS_ANNOTATION] = ended

@@ -24,9 +24,9 @@ class ApplyStatus:
     object: Json
     field_manager: str
     optional: bool = False
-    """Whether what comes after it is done though this fails."""
+    """Whether the effects after it are carried out although this one fails."""
     takes_away: bool = attrs.field(default=False, kw_only=True)
-    """Whether the manager's Workload leaves its worker with it: it is sent back, rejected or finished."""
+    """Whether this takes the manager's Workload off its worker: it is sent back, rejected or finished."""
 
 
 @attrs.frozen
@@ -52,9 +52,9 @@ class AnnounceWorkload:
     on_job: bool = False
     """Whether it is an event on the job as well."""
     about: Json | None = None
-    """The job whose event it is, where that has no Workload any more."""
+    """The job that gets the event, where its Workload is gone."""
     finding: ToldFinding | None = None
-    """For programs: what of it somebody may have to look at."""
+    """For programs: the finding that the event tells of."""
 
 
 @attrs.frozen
@@ -153,7 +153,7 @@ class CheckDependencies:
 
 @attrs.frozen
 class CreateDependencies:
-    """Have there what the job needs: made, or shared with other jobs. It goes with the Workload copy."""
+    """Create the job's dependencies there, or share those of other jobs. They are deleted with the Workload copy."""
 
     cluster: ClusterName
     workload: ObjectKey
@@ -166,7 +166,7 @@ class CreateDependencies:
 
 @attrs.frozen
 class OwnDependencies:
-    """Have what was made for the job go with the job copy as well."""
+    """Make the job copy an owner of the dependencies that were made for it, as well."""
 
     cluster: ClusterName
     namespace: str
@@ -186,7 +186,7 @@ class LookForPods:
     """Of the job there."""
     selector: str
     attempt: str
-    """The one that waits for their end."""
+    """The attempt that waits for their end."""
 
 
 DependencyEffect: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
@@ -222,8 +222,8 @@ class Plan:
     row: str = ""
     """Which row of the table decided, and which way of it: for logs and tests."""
     telling: tuple[Effect, ...] = ()
-    """What only changes words, and may wait: see `runtime.plan_pace`. Nothing in `effects` writes the same. With an
-    event it is urgent."""
+    """Effects that change nothing but words, and may wait: see `runtime.plan_pace`; with an event among them they may
+    not. None of `effects` writes the same object."""
     claim: object = None
     """What it waits for: see `Nomination.claim`."""
     problems: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ MOST_FAILED: Final = 100
 
 
 def sync_end(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
-    """It has ended on its worker: show that on the manager's job, then finish its Workload.
+    """The job has ended on its worker: show that on the manager's job, then finish its Workload.
 
     Args:
         situation: the Workload.
@@ -80,7 +80,7 @@ class End:
     outcome: Outcome
     """As they show it, or its Workload copy tells."""
     awaited: timedelta = timedelta(0)
-    """For how much longer they are waited for, as they cannot be seen yet: what they show counts."""
+    """For how much longer the job copies are waited for that cannot be seen yet: their status counts."""
 
 
 def show_end(situation: Situation, end: End) -> Plan:
@@ -133,7 +133,7 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> End | None:
 
 
 def _is_former_job(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether we have made a job there, and this attempt does not go on there."""
+    """Whether we have made a job there, and it is not the run of this attempt that goes on."""
     is_nobodys = situation.recorded_on is None and (situation.facts.is_evicted or not worker.can_run)
     goes_on = situation.whose(worker, job).runs_for_it and not (is_nobodys and situation.is_this(worker, job))
     return not goes_on and _is_made_there(situation, worker, job)
@@ -164,7 +164,7 @@ def end_of_gone(situation: Situation) -> tuple[Effect, ...]:
 
 
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
-    """Whether none of these jobs goes on. There must be one."""
+    """Whether there are such jobs, and all have ended."""
     return bool(jobs) and all(situation.adapter.outcome(job) is not None for job in jobs)
 
 
@@ -286,6 +286,6 @@ def patch_status(situation: Situation, local: Json, patch: Json | None) -> Itera
 
 
 def clean_up(situation: Situation) -> Plan:
-    """Remove everything everywhere. An elastic job's Workload copy that must stay is looked at again."""
+    """Remove all copies on all workers. The Workload copy that keeps an elastic job alive is looked at again."""
     kept = any(keeps_job_alive(worker) for worker in situation.workers)
     return Plan(remove_all(situation)).within(SUCCESSION if kept else None)

@@ -1,11 +1,11 @@
-"""What is stopped: its job is stopped where it runs, then the manager's Kueue is shown that nothing runs.
+"""Eviction and other stops: stop the job where it runs, then show on the manager's job that nothing runs.
 
 Kueue keeps the quota of a Workload that it evicts until the manager's job shows no active pods. So the status synced
-here decides when the quota is free; without quota, the next row removes the copies.
+here decides when the quota is free; without quota, the row `no quota` removes the copies.
 
-Somebody may also stop it without an eviction, by what he writes on a job, or by deleting the Workload. Whoever may
-write the status of a job can settle its end, as Argo CD's menu does. A Kueue whose job does not match its Workload any
-more suspends the job, deletes the Workload, and waits with the next one until the job shows no run.
+A job is also stopped without an eviction. Its Workload is deleted. Or the status of the manager's job settles its end,
+which whoever may write that status can do, as Argo CD's menu does. Or the job does not match its Workload any more:
+then the manager's Kueue suspends the job, deletes the Workload, and makes the next one once the job shows no run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model import workloads
-from multikueue.core.model.adapter import Hold, Outcome
+from multikueue.core.model.adapter import OnHold, Outcome
 from multikueue.core.model.conditions import changed_at, parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import Json
@@ -36,77 +36,77 @@ from multikueue.core.workload.ways import Way, first_of, given, named, otherwise
 
 
 @once
-def _stopped_jobs(situation: Situation) -> tuple[tuple[Json, bool], ...]:
-    """The jobs that are seen and are to stop, each with whether it has begun to."""
+def _jobs_to_stop(situation: Situation) -> tuple[tuple[Json, bool], ...]:
+    """The job copies in sight that are to stop, each with whether it has begun to."""
     return tuple(
         (job, worker.copy is None or worker.facts.is_stopping or is_terminating(job))
         for worker in situation.workers
-        for job in _own_jobs(situation, worker)
+        for job in _jobs_to_stop_on(situation, worker)
     )
 
 
-def _all_seen_have_begun(situation: Situation) -> bool:
-    return all(begun for _, begun in _stopped_jobs(situation))
+def _all_have_begun_to_stop(situation: Situation) -> bool:
+    return all(begun for _, begun in _jobs_to_stop(situation))
 
 
 @once
 def _quota_left(situation: Situation) -> timedelta:
-    """For how much longer its quota is held. It is stopped first, whatever clocks say."""
-    begun = _all_seen_have_begun(situation) and not possible_runs(situation)
+    """For how much longer the eviction holds quota: for a run that has not begun to stop at least `STOP`, whatever
+    clocks say."""
+    begun = _all_have_begun_to_stop(situation) and not possible_runs(situation)
     return quota_kept_for(situation) if begun else max(quota_kept_for(situation), STOP - situation.snapshot.quiet_for)
 
 
 @once
-def _stops(situation: Situation) -> tuple[Effect, ...]:
-    """What stops it on the workers."""
-    return tuple(effect for worker in situation.workers for effect in _take_away(situation, worker))
+def _stopping(situation: Situation) -> tuple[Effect, ...]:
+    """What stops the job on the workers."""
+    return tuple(effect for worker in situation.workers for effect in _stop_on(situation, worker))
 
 
 def _end_meanwhile(situation: Situation) -> ending.End | None:
-    """How its job has ended while it was being evicted."""
+    """How the job has ended while its Workload was being evicted; None: it has not."""
     return next(filter(None, (_end_on(situation, worker) for worker in situation.workers)), None)
 
 
 def _wait_for_stop(situation: Situation) -> Plan:
-    """While one has not begun to stop, or may run where nobody sees it, it is waited for as long as its quota may be
-    held.
-    """
+    """A job has not begun to stop, or may run unseen: wait for it, but only for as long as quota may be held."""
     unseen_runs = (leftover for worker in situation.workers for leftover in unseen(situation, worker))
     warnings = [AnnounceWorkload("Warning", f"Waiting for {leftover}") for leftover in unseen_runs]
-    stopped = Plan((*note_last_worker(situation), *_stops(situation), *warnings))
+    stopped = Plan((*note_last_worker(situation), *_stopping(situation), *warnings))
     return stopped.within(_quota_left(situation), *(run.until for run in possible_runs(situation)))
 
 
-def _show_end(situation: Situation, *stopping: Json) -> Plan:
-    """Show of the manager's job what these copies show, or that nothing runs. What is kept of it on the Workload may be
-    refused, and keeps no quota then.
+def _sync_what_stops(situation: Situation, *stopping: Json) -> Plan:
+    """Sync the status of these copies to the manager's jobs; where none is left, show that nothing runs.
+
+    The note of the last worker comes last: where that write is refused, the status has been written all the same.
     """
-    shown = _sync_stopped(situation, stopping)
-    return Plan((*_stops(situation), *shown, *note_last_worker(situation))).within(_quota_left(situation) or None)
+    shown = _sync_or_release(situation, stopping)
+    return Plan((*_stopping(situation), *shown, *note_last_worker(situation))).within(_quota_left(situation) or None)
 
 
 stop_evicted: Final = first_of(
     Way("ends meanwhile", *given(_end_meanwhile, ending.show_end)),
     Way("ended before", *given(ending.earlier_end, ending.show_end)),
-    Way("waited long enough", lambda seen: not _quota_left(seen), _show_end),
+    Way("waited long enough", lambda seen: not _quota_left(seen), _sync_what_stops),
     Way("may run unseen", lambda seen: bool(possible_runs(seen)), _wait_for_stop),
-    Way("ends", _all_seen_have_begun, lambda seen: _show_end(seen, *(job for job, _ in _stopped_jobs(seen)))),
+    Way("ends", _all_have_begun_to_stop, lambda seen: _sync_what_stops(seen, *(job for job, _ in _jobs_to_stop(seen)))),
     Way("is to stop", otherwise, _wait_for_stop),
 )
-"""Stop the copy that runs, remove those that do not, and sync how it ends."""
+"""An eviction: stop the job where it runs, remove copies that do not run, and sync the status meanwhile."""
 
 
-def _own_jobs(situation: Situation, worker: Worker) -> list[Json]:
-    """The jobs on a worker that are being stopped."""
-    if not (worker.in_sight and _may_have_it(situation, worker)):
-        return []  # somebody else's: it goes, and nothing waits for it; or what is known of its jobs is out of date
+def _jobs_to_stop_on(situation: Situation, worker: Worker) -> list[Json]:
+    """The job copies on a worker that are to stop."""
+    if not (worker.in_sight and _may_have_run_it(situation, worker)):
+        return []  # another's job is removed and not waited for; out of sight, what is known of jobs is out of date
     # Once the copy is gone, what others of a group run there is not this Workload's.
     others = situation.shared_job_on(worker) if worker.copy is None else None
     return [job for job in situation.jobs_on(worker) if job is not others]
 
 
 def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
-    """How its job ended there: its Workload copy says so, or the job alone was seen to end by itself."""
+    """How the job ended there, by its Workload copy, or by the job alone where it ended by itself; None: it did not."""
     copy, jobs = worker.copy, situation.jobs_on(worker)
     # The job of a slice that was replaced goes on.
     has_ended = worker.facts.has_ended and worker.facts.finish_reason != workloads.SLICE_REPLACED
@@ -122,12 +122,13 @@ def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
 
 def is_being_stopped(situation: Situation) -> bool:
     """Whether a worker has something of the attempt that the manager is evicting."""
-    return any(not worker.is_empty and _may_have_it(situation, worker) for worker in situation.workers)
+    return any(not worker.is_empty and _may_have_run_it(situation, worker) for worker in situation.workers)
 
 
 def retry_asked(situation: Situation) -> str:
-    """When its user has asked for another try (`multikueue retry`) since a check was Rejected, which deactivates it;
-    empty: nobody has. An annotation of the job says it, as users may not write Workloads; of a group that of any pod.
+    """When its user has asked for another try since a check was Rejected, which deactivates the Workload; empty: never.
+
+    `multikueue retry` annotates the job, as users may not write Workloads; of a group any pod counts.
     """
     if situation.facts.has_quota or situation.facts.is_active or not workloads.was_rejected(situation.workload):
         return ""
@@ -140,28 +141,28 @@ def retry_asked(situation: Situation) -> str:
 
 
 def activate(situation: Situation, asked: str) -> Plan:
-    """What was asked is noted on it: somebody may deactivate it after that."""
+    """Activate the Workload, and note the request on it: a later deactivation must not meet the same request again."""
     metadata: Json = {"uid": uid(situation.workload), "annotations": {RETRY_ANNOTATION: asked}}
     patch = PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata, "spec": {"active": True}})
     return clean_up_unadmitted(situation).also(patch)
 
 
 def clean_up_unadmitted(situation: Situation) -> Plan:
-    """It has no quota: remove the copies, and show of its job that it has stopped, once no copy may run.
+    """It has no quota: remove the copies; once no copy may run, show on its job that nothing runs.
 
-    Kueue takes the quota of pods at once, whatever they show. Of other kinds what shows a run still would be taken for
-    one that its Kueue has stopped, once this has quota again. What a job shows that others have is theirs.
+    Kueue takes the quota of pods at once, whatever their status shows. A job of another kind that still shows a run
+    would seem to be stopped by the manager's Kueue once it has quota again. The status of a shared job stays.
 
-    Its Kueue may also hold it for what its job says: that is taken back once the job's spec has changed, and then it is
-    queued. Kueue itself leaves on hold what has stopped to say so, but for StatefulSets.
+    The Workload may be on hold because of its job's status. That status is reset once the job's spec was changed; then
+    the Workload is queued again. Kueue itself would leave it on hold, but for StatefulSets.
     """
     cleaned = ending.clean_up(situation).also(*(tuple(note_last_worker(situation)) or requeue(situation)))
     job = situation.job
-    hold = situation.adapter.hold_here(job) if job is not None else Hold.UNKNOWN
-    over = hold is not Hold.ON and not situation.is_shared and not may_run_anywhere(situation)
-    if over or hold is Hold.OUTDATED:
-        cleaned = cleaned.also(*_sync_stopped(situation, ()))
-    if hold is not Hold.OFF or not situation.facts.is_on_hold:
+    hold = situation.adapter.on_hold_here(job) if job is not None else OnHold.UNKNOWN
+    over = hold is not OnHold.YES and not situation.is_shared and not may_run_anywhere(situation)
+    if over or hold is OnHold.OUTDATED:
+        cleaned = cleaned.also(*_sync_or_release(situation, ()))
+    if hold is not OnHold.NO or not situation.facts.is_on_hold:
         return named("released" if over else "shown as it is", cleaned)
     if (left := STEADY - situation.snapshot.quiet_for) > timedelta(0):  # one of the two may be out of date
         return named("on hold", cleaned.within(left))
@@ -169,7 +170,7 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
 
 
 def are_pods_deleted(situation: Situation) -> bool:
-    """Whether all pods of a group are on their way out on the manager, and none runs anywhere, nor may."""
+    """Whether all pods of a group are being deleted on the manager, and none may run anywhere."""
     pods, worker = situation.snapshot.jobs.values(), situation.recorded_or_none
     if not situation.facts.has_members or situation.facts.is_finished or not pods:
         return False
@@ -179,9 +180,10 @@ def are_pods_deleted(situation: Situation) -> bool:
 
 
 def end_deleted_by_pods(situation: Situation) -> Plan:
-    """Kueue holds them all the same, as it waits for others in their place, and would give the group quota again.
+    """Finish the Workload of a group whose pods are all being deleted, unless another pod comes.
 
-    So it is finished, unless another pod comes: Kueue lets go of the pods of a finished group, and they take it along.
+    Kueue keeps its finalizers on these pods, as it waits for others in their place, and would give the group quota
+    again. Of a finished group it takes them off, and the Workload goes with its pods.
     """
     cleaned = ending.clean_up(situation)
     if situation.snapshot.quiet_for < STEADY:
@@ -190,16 +192,16 @@ def end_deleted_by_pods(situation: Situation) -> Plan:
     return Plan((end, *cleaned.effects), cleaned.look_again, row="finish")
 
 
-def _take_away(situation: Situation, worker: Worker) -> Iterator[Effect]:
-    """Remove what runs. A set that several Workloads share is another's as soon as this one has no quota."""
+def _stop_on(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Remove the copies. A job that several Workloads share is stopped, not deleted: the others may have it next."""
     if situation.facts.component_index is None:
         yield from remove(situation, worker)
     elif worker.reachable and not worker.facts.is_stopping:
         yield from stop(situation, worker)
 
 
-def _may_have_it(situation: Situation, worker: Worker) -> bool:
-    """Whether what a worker shows may be the job that is being stopped: it ran there, or a mark proves it."""
+def _may_have_run_it(situation: Situation, worker: Worker) -> bool:
+    """Whether a worker may have run the attempt that is being stopped: it was recorded last, or a mark proves it."""
     if situation.last_worker in situation.names_of(worker):
         return True
     return any(
@@ -207,10 +209,10 @@ def _may_have_it(situation: Situation, worker: Worker) -> bool:
     )
 
 
-def _sync_stopped(situation: Situation, stopping: Sequence[Json]) -> Iterator[Effect]:
-    """Sync the status of each of the manager's jobs from its copy, or show that nothing of it runs.
+def _sync_or_release(situation: Situation, stopping: Sequence[Json]) -> Iterator[Effect]:
+    """Sync the status of each of the manager's jobs from its copy; without a copy, show that nothing runs.
 
-    What shows that already is not shown to run again: its quota is free, or about to be.
+    A job that shows this already does not show a run again: its quota is free, or about to be.
     """
     for _, local in sorted(situation.snapshot.jobs.items()) if situation.snapshot.adapter is not None else ():
         copies = [job for job in stopping if situation.job_of(job) is local]
@@ -227,7 +229,7 @@ def _sync_stopped(situation: Situation, stopping: Sequence[Json]) -> Iterator[Ef
 def show_stopped(situation: Situation, local: Json) -> Iterator[Effect]:
     """No copy runs: show that on the manager's job, or Kueue would hold its quota for ever.
 
-    A pod that was started on the manager itself, before its queue had our check, does run: its status stays.
+    The status of a pod that was started on the manager, before its queue had our check, stays: it does run.
     """
     if situation.traits.keeps_check_pending and runs_here(local):
         return
@@ -235,8 +237,8 @@ def show_stopped(situation: Situation, local: Json) -> Iterator[Effect]:
 
 
 def settled_end(situation: Situation) -> tuple[Json, Outcome] | None:
-    """The manager's job that shows how it can only end, and how, while no copy does: somebody asks for it, or it has
-    ended. Where it gives quota back, that is first."""
+    """The manager's job whose status settles how it ends, and that end, while no copy's does: somebody asks for this
+    end, or the job has ended. An eviction that still holds quota comes first."""
     job = situation.job
     end = situation.adapter.settled_end(job) if job is not None else None
     if job is None or end is None or situation.facts.has_members:
@@ -247,7 +249,7 @@ def settled_end(situation: Situation) -> tuple[Json, Outcome] | None:
 
 
 def end_settled(situation: Situation, settled: tuple[Json, Outcome]) -> Plan:
-    """Stop what runs of it; then its job ends as it can only end, and was perhaps never started."""
+    """Stop the copies; then write the settled end on the manager's job, which may never have been started."""
     (job, end), adapter = settled, situation.adapter
     patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
@@ -258,9 +260,11 @@ def end_settled(situation: Situation, settled: tuple[Json, Outcome]) -> Plan:
 
 
 def job_stopped_here(situation: Situation) -> Json | None:
-    """The job that the manager's Kueue has suspended while it runs, without evicting its Workload; None: it has not, or
-    the job had ended before that, and its end is shown. Kueue starts it as the Workload is Admitted, but for what takes
-    over from a slice: that runs already.
+    """The running job that the manager's Kueue has suspended without evicting its Workload; None: there is none, or it
+    had ended before, and its end is synced.
+
+    Kueue starts a job when its Workload is Admitted. Before that it is suspended anyway, but for a slice that takes
+    over a running job.
     """
     job, worker = situation.job, situation.recorded_or_none
     if job is None or situation.recorded_on is None or not situation.adapter.is_stopped_here(job):
@@ -272,10 +276,9 @@ def job_stopped_here(situation: Situation) -> Json | None:
 
 
 def stop_here(situation: Situation, job: Json) -> Plan:
-    """Stop what runs of it, and show that; nothing else is written on a job that its Kueue is stopping.
+    """Stop the copies, and show that nothing runs; nothing else is written on a job that its Kueue is stopping.
 
-    What a person has suspended Kueue starts again within `RESUMING`: its Workload stays as it is, and so does its
-    run.
+    A job that a person has suspended is started again by Kueue within `RESUMING`: it runs on, with the same Workload.
     """
     if situation.snapshot.unchanged_here_for < RESUMING:
         return Plan(row="Kueue starts it again or deletes its Workload").within(RESUMING)
@@ -283,7 +286,7 @@ def stop_here(situation: Situation, job: Json) -> Plan:
 
 
 def _stop_first(situation: Situation, then: Plan) -> Plan:
-    """Remove the copies; what follows is done once no job of it may run on a worker."""
+    """Remove the copies; do `then` once no job of the Workload may run on a worker."""
     stopped = tuple(remove_all(situation))
     if may_run_anywhere(situation):
         return Plan(stopped, row="stop it").within(*(run.until for run in possible_runs(situation)))
@@ -291,9 +294,9 @@ def _stop_first(situation: Situation, then: Plan) -> Plan:
 
 
 def _release_stopped(situation: Situation) -> Plan:
-    """It is being deleted: its job is shown to run no more once that is so. No event tells when a loss is long.
+    """The Workload is being deleted: once nothing may run, show that on its job. No event tells when a loss is long.
 
-    Kueue does not let go of one whose job has ended while that was being stopped, unless it is finished.
+    Where the job ended while it was being stopped, Kueue keeps its finalizer on the Workload until that is Finished.
     """
     end = None if situation.facts.is_finished else ending.own_end(situation, _jobs_that_stay(situation))
     late = [finish(situation, end)] if end and situation.snapshot.quiet_for >= STEADY else []
@@ -313,7 +316,7 @@ def _jobs_that_stay(situation: Situation) -> list[Json]:
 
 
 def _having_run_of_gone(situation: Situation) -> str:
-    """A worker that may run it; empty: none may. No Workload tells which had the job: none may show a copy of it."""
+    """A worker that may still run the job of a Workload that is gone; empty: none may. Nothing says which had it."""
     having = (worker.name for worker in situation.workers if may_run_of_gone(situation, worker))
     return next(having, "") if _jobs_that_stay(situation) else ""
 
@@ -336,7 +339,7 @@ clean_up_gone: Final = first_of(
     Way("may still run", *given(_having_run_of_gone, _wait_for_run_of_gone)),
     Way("released", otherwise, _show_all_stopped),
 )
-"""It was deleted, or is being deleted: remove the copies, and show of its job that it has ended, or runs no more.
+"""The Workload is gone or being deleted: remove the copies; show on its job that it has ended, or that nothing runs.
 
-Kueue releases the one that goes, and goes on with the next one, only once the job shows that nothing runs.
+Until the job shows that, Kueue keeps its finalizer on this Workload, and does not go on with the job's next one.
 """

@@ -55,9 +55,10 @@ def remove_others(situation: Situation) -> Iterator[Effect]:
 
 
 def with_last_status(situation: Situation, decided: Plan) -> Plan:
-    """A plan that takes a Workload off its worker, with the job's last status in front: nothing is shown after it.
+    """The plan; if it takes the Workload off its worker, it writes the job's last status first: no later plan does.
 
-    That status may say why the worker's Kueue has acted. Else it would be lost where the Workload copy is seen first.
+    That status may say why the worker's Kueue has acted. The caches may show the Workload copy before the job: without
+    this the status would be lost.
     """
     worker = situation.recorded_or_none if situation.snapshot.workload is not None else None
     takes_away = any(isinstance(effect, effects.ApplyStatus) and effect.takes_away for effect in decided.effects)
@@ -88,9 +89,9 @@ def _send_back_evicted(situation: Situation) -> Plan:
 
 
 def _record_kept_for(situation: Situation) -> timedelta:
-    """For how much longer the job may well be running, and may not run twice: the record is kept for that time.
+    """For how much longer the recorded worker, which is out of sight, keeps the Workload, as the job may run there.
 
-    Where this process knows that nothing was ever sent there, there is nothing to wait for.
+    Zero where this process knows that no job was ever sent there.
     """
     nothing_sent = _has_sent_nothing(situation, situation.recorded)
     return timedelta(0) if nothing_sent else until_end_counts(situation, situation.recorded)
@@ -120,7 +121,7 @@ def _has_sent_nothing(situation: Situation, worker: Worker) -> bool:
 _JUST_GONE: Final = Way(
     "a moment ago", lambda seen: seen.snapshot.quiet_for < VANISHED, lambda _: Plan().within(VANISHED)
 )
-"""What is gone from a worker may have ended just before, and its end may not show yet."""
+"""A job that is gone from its worker may have ended just before, and its end may not show yet."""
 
 begin_anew: Final = first_of(_JUST_GONE, Way("try again", otherwise, lambda seen: Plan([retry_vanished(seen)])))
 """The job is gone from its worker."""
@@ -133,7 +134,7 @@ def _ends_there(situation: Situation) -> bool:
 
 
 def _has_ended_unannounced(situation: Situation) -> bool:
-    """Whether a short job ended before its check was Ready: it counts, too."""
+    """Whether the job ended before its check was Ready, as short ones do: it is admitted first, and finished then."""
     worker = situation.recorded
     if not (worker.facts.has_ended and awaits_ready(situation)):
         return False
@@ -183,16 +184,16 @@ def _refused(situation: Situation) -> str:
 
 
 def _in_its_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
-    """Jobs of earlier attempts anywhere, and what has its name here: they must be gone before the job is created."""
+    """What must be gone before the job is created: jobs of earlier attempts anywhere, and any job of its name here."""
     worker = situation.recorded
     if situation.state is CheckState.READY:
         return ()
-    listed = tuple(leftovers.left_behind(worker, job) for job in situation.stale_jobs_on(worker))
+    listed = tuple(leftovers.of_earlier_attempt(worker, job) for job in situation.stale_jobs_on(worker))
     return listed if situation.has_job(worker) else leftovers.earlier_runs(situation) or listed
 
 
 def _wait_for_earlier(situation: Situation, earlier: tuple[leftovers.Leftover, ...]) -> Plan:
-    """What has its name is removed; the Workload is sent back after a while, as waiting holds quota."""
+    """Remove the job that has its name. After a while send the Workload back: it holds quota while it waits."""
     worker = situation.recorded
     if not (left := leftovers.waited_for(situation, earlier)):
         return Plan([leftovers.send_back(situation, earlier)], row="send back")
@@ -252,7 +253,7 @@ def _forward(situation: Situation, worker: Worker, job: Json) -> Iterator[Effect
 
 
 def _is_held_without_job(situation: Situation) -> bool:
-    """Whether its Kueue holds it there, and no job of it is left: nothing comes of that."""
+    """Whether it is on hold there, and its job is gone: then nothing ends the hold."""
     return situation.recorded.facts.is_on_hold and not (situation.recorded_jobs or situation.traits.workload_only)
 
 
@@ -271,7 +272,7 @@ def _wait_for_job(situation: Situation) -> Plan:
 
 
 def _may_move(situation: Situation) -> bool:
-    """Whether that it runs elsewhere was asked for, and is possible."""
+    """Whether a move away from the recorded worker was asked for, and is possible."""
     return situation.facts.leaves == situation.recorded_on and not _why_stays(situation)
 
 

@@ -7,7 +7,7 @@ A pod group is one Workload with several jobs, its pods. The copies on the worke
 gets a copy, one that is gone takes its copy along. What has ended, or is being deleted, is not run again; what the
 manager's Kueue has started on the manager itself is not copied.
 
-Which of several Workloads of one job carries its copy, says `seen/shown.py`.
+Which of several Workloads of one job carries its copy, says `seen/attribution.py`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def tell_split(situation: Situation) -> Plan:
 
 
 def must_wait(situation: Situation) -> bool:
-    """Whether parts of the group are missing, or this part would follow an earlier one that has no worker yet.
+    """Whether Workloads of the group are missing, or one with a lower index has to be dispatched first.
 
-    One that is off, or has finished, gets none: the others run without it.
+    A Workload that is deactivated or Finished gets no worker: the others run without it.
     """
     index, job = situation.facts.component_index, situation.job
     if index is None or job is None:

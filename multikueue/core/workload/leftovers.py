@@ -36,11 +36,16 @@ from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 MOST_FINALIZERS: Final = 8
 """That are named of one object: whoever may write to a worker can set any number."""
+_UNSEEN: Final = (
+    "is not stopped, and its jobs cannot be seen: start Kueue there, have the kind served and listed, "
+    f"or give it up by {GIVE_UP_ANNOTATION}"
+)
+_FOREIGN: Final = "is not of our making, and must be gone first"
 
 
 @attrs.frozen
 class Leftover:
-    """An object on a worker that may run what is about to run elsewhere."""
+    """An object on a worker that must be gone before the job is run anywhere: it may run the job already."""
 
     worker: Worker
     kind: str
@@ -64,17 +69,17 @@ class Leftover:
 
 
 def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
-    """The job copies of earlier attempts that are seen anywhere, terminating or not: while there is one, its run is not
-    over, and no new one begins. But for what a person has given up.
+    """The job copies of earlier attempts that are seen on any worker, terminating or not, but for those that a person
+    has given up. While there is one, no new run begins.
     """
     return _not_given_up(situation, (run for worker in situation.workers for run in _earlier_on(situation, worker)))
 
 
 def earlier_pods(situation: Situation) -> tuple[Worker, tuple[Leftover, ...]] | None:
-    """The worker that had it, with the pods of the attempt before that are known there; None: there are none.
+    """The worker that had the Workload last, with the pods of the earlier attempt that are known there; None: there are
+    none. Without pods: nobody has looked for them yet, and there may be some.
 
-    No job copy shows them, only their label does, which can name no job of a longer name. Where nobody has looked for
-    them yet, there may be some.
+    Their job copy is gone, so only their label shows them. It cannot name a job whose name is too long for a label.
     """
     owner, why = situation.facts.owner, "of an earlier attempt has not ended"
     worker = situation.snapshot.worker(last_place(situation.workload) or situation.last_worker or "")
@@ -86,7 +91,7 @@ def earlier_pods(situation: Situation) -> tuple[Worker, tuple[Leftover, ...]] | 
 
 
 def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, ...]]) -> Plan:
-    """Look for pods of the attempt before until there are none: nobody is offered this one before that."""
+    """Look for pods of the earlier attempt until there are none: this attempt is offered to nobody before that."""
     (worker, pods), owner = earlier, situation.facts.owner
     assert owner is not None, "their label names it"
     namespace, selector = situation.snapshot.namespace_for(worker), f"{situation.traits.pods_label}={owner.name}"
@@ -95,10 +100,10 @@ def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, .
     return wait_for(situation, pods, look).within(again)
 
 
-def left_over(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
-    """What else keeps the chosen worker from the job, but for what a person has given up.
+def in_the_way_of(situation: Situation, chosen: Worker) -> tuple[Leftover, ...]:
+    """What other workers show that keeps the chosen one from being recorded, but for what a person has given up.
 
-    An object of the chosen worker does not: it has the same name, so the two exclude each other.
+    What the chosen worker shows does not: a job there has the same name, so the two exclude each other.
     """
     others = (worker for worker in situation.workers if worker.name != chosen.name)
     return _not_given_up(situation, (leftover for worker in others for leftover in _others_on(situation, worker)))
@@ -116,11 +121,11 @@ def _earlier_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
             yield Leftover(worker, WORKLOAD.gvk.kind, copy, "is not gone yet")
         return
     if worker.in_sight:
-        yield from (left_behind(worker, job) for job in earlier_jobs(situation, worker))
+        yield from (of_earlier_attempt(worker, job) for job in earlier_jobs(situation, worker))
 
 
 def overdue(situation: Situation) -> Iterator[Leftover]:
-    """The job copies that were deleted, and are there longer than their pods may need to end, and a minute."""
+    """The job copies that were deleted longer ago than their pods' grace period and `LEFTOVER_GRACE`."""
     for worker in situation.workers:
         for job in worker.all_jobs if worker.in_sight else ():
             if overdue_in(situation, job.object) == timedelta(0) and not is_given_up(situation, worker, job.object):
@@ -130,7 +135,7 @@ def overdue(situation: Situation) -> Iterator[Leftover]:
 
 
 def ending_run(situation: Situation) -> str:
-    """What the check of a job that is to run nowhere says while something of it may run; else what it said before."""
+    """The head of the check's message for a job that is to run nowhere: what of it may still run; else as it is."""
     listed = ((worker, job) for worker in situation.workers if worker.in_sight for job in worker.all_jobs)
     shown = (_leftover(worker, job, _state(job.object)) for worker, job in listed)
     hidden = (f'worker cluster "{run.worker}": {run.why}' for run in runs.possible_runs(situation) if run.why)
@@ -181,20 +186,13 @@ def _others_on(situation: Situation, worker: Worker) -> Iterator[Leftover]:
 
 
 def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
-    """What its Kueue has not stopped, where jobs of the kind are hidden for long."""
+    """The Workload copy that a worker's Kueue has not stopped, where jobs cannot be seen for long: see `stuck`."""
     if (copy := stuck(situation, worker)) is not None:
         yield Leftover(worker, WORKLOAD.gvk.kind, copy, _UNSEEN)
 
 
-_UNSEEN: Final = (
-    "is not stopped, and its jobs cannot be seen: start Kueue there, have the kind served and listed, "
-    f"or give it up by {GIVE_UP_ANNOTATION}"
-)
-_FOREIGN: Final = "is not of our making, and must be gone first"
-
-
-def left_behind(worker: Worker, job: JobCopy) -> Leftover:
-    """A job that has the name of the one to come."""
+def of_earlier_attempt(worker: Worker, job: JobCopy) -> Leftover:
+    """The job copy of an earlier attempt, as a leftover."""
     return _leftover(worker, job, "of an earlier attempt " + _state(job.object))
 
 
@@ -203,7 +201,7 @@ def _leftover(worker: Worker, job: JobCopy, why: str) -> Leftover:
 
 
 def tell_held_up(situation: Situation, leftovers: tuple[Leftover, ...]) -> Iterator[Effect]:
-    """Tell what keeps an admitted Workload from being recorded; of what is being deleted `overdue` tells in time."""
+    """Warn of what keeps an admitted Workload from being recorded. Of what is being deleted, `overdue` warns later."""
     for leftover in leftovers:
         if not is_terminating(leftover.object):
             yield AnnounceWorkload("Warning", f"Waiting for {leftover}")
@@ -238,10 +236,10 @@ def quota_kept_for(situation: Situation) -> timedelta:
 
 
 def waited_for(situation: Situation, leftovers: tuple[Leftover, ...]) -> timedelta | None:
-    """For how much longer they are waited for with quota in hand; zero: no longer, None: there are none.
+    """For how much longer these leftovers are waited for while quota is held: zero is no longer, None is without any.
 
-    Until nothing has changed for long enough; or the first was deleted that long ago, and the quota is held as long.
-    What was to stop, and is not deleted, is waited for `STUBBORN`. It does not begin anew with each look.
+    Until nothing has changed for that time, or both the deletion and the quota are that old. What was asked to stop,
+    and is not deleted, has `STUBBORN`. Another look does not begin it anew.
     """
     if not leftovers:
         return None
@@ -265,9 +263,9 @@ def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[E
 
 
 def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
-    """An earlier run is seen, or looked for: nobody is offered this one before it is gone, the same worker included.
+    """Wait until an earlier run is gone: before that no worker is offered the Workload, not even the same one.
 
-    It waits with quota, for the pods' grace period as a rule; after a while it is sent back.
+    It waits with its quota, as a rule for the pods' grace period; after `quota_kept_at_most` it is sent back.
     """
     if noted := note_last_worker(situation):
         return Plan((*noted, *looks), row="note its last run")
@@ -282,6 +280,6 @@ def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effe
 
 
 def remove_stale(situation: Situation) -> Iterator[Effect]:
-    """Remove what is not proven to be this attempt's: the end of an earlier one may not have been seen."""
+    """Remove all copies that are not this attempt's: the end of an earlier attempt may not have been seen."""
     for worker in situation.workers:
         yield from remove_but(situation, worker, partial(situation.is_this, worker))

@@ -31,7 +31,7 @@ from multikueue.core.workload.ways import Way, first_of, given, otherwise, wait
 
 @once
 def _awaited(situation: Situation) -> Mapping[ClusterName, timedelta]:
-    """For how long which workers of the config may be available soon: see `Candidate.awaited`."""
+    """The workers of the config that may be available soon, and for how long that is hoped: `Candidate.awaited`."""
     names = situation.facts.nominated
     starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
     configured = (worker for worker in situation.workers if worker.configured)
@@ -54,20 +54,20 @@ def _nomination(situation: Situation) -> Nomination:
 
 @once
 def _in_the_way(situation: Situation) -> tuple[leftovers.Leftover, ...]:
-    """What is seen elsewhere, and must be gone before the worker that has admitted it gets it."""
+    """What other workers show that must be gone before the winner is recorded."""
     chosen = winner(situation)
-    return leftovers.left_over(situation, chosen) if chosen is not None else ()
+    return leftovers.in_the_way_of(situation, chosen) if chosen is not None else ()
 
 
 @once
 def _runs_elsewhere(situation: Situation) -> tuple[runs.Run, ...]:
-    """What may run elsewhere unseen, and must be over before."""
+    """What may run unseen on other workers, and must be over before the winner is recorded."""
     chosen = winner(situation)
     return tuple(runs.blocking(situation, chosen)) if chosen is not None else ()
 
 
 def _warnings(situation: Situation) -> Iterator[Effect]:
-    """What keeps it from the worker that has admitted it."""
+    """What keeps the Workload from the worker that has admitted it."""
     for run in _runs_elsewhere(situation):
         if run.why:
             yield AnnounceWorkload("Warning", f'Waiting for worker cluster "{run.worker}": {run.why}')
@@ -95,7 +95,7 @@ def _hand_over(situation: Situation) -> Plan:
 
 
 def _not_taken(situation: Situation) -> NotTaken | None:
-    """That no worker takes it in time, as the dispatcher says."""
+    """The dispatcher's word that no worker has taken it in time; None: it waits on, or one has admitted it."""
     return _nomination(situation).not_taken if winner(situation) is None else None
 
 
@@ -214,7 +214,7 @@ def _keeps_copy(situation: Situation, worker: Worker) -> bool:
 
 
 def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
-    """Why a worker cannot get the Workload, as far as is known here: what the check says, which has the rest of it."""
+    """Why a worker cannot get the Workload, as far as its state tells. The check's message has the details."""
     if (held := withheld(situation).get(worker.name)) is not None:
         return Reason(held.why)
     if worker.reachable and not isinstance(worker.kind, Served):
@@ -223,7 +223,7 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
 
 
 def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:
-    """Remove what `remove_stale` leaves, so that no object is deleted by both."""
+    """Remove this attempt's copies: `remove_stale` removes all others, and no object is deleted twice."""
     return remove_but(situation, worker, lambda copy: not situation.is_this(worker, copy))
 
 

@@ -28,9 +28,9 @@ from multikueue.core.workload.leftovers import remove_stale
 from multikueue.core.workload.pending import dispatch
 from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.removal import remove_all
+from multikueue.core.workload.seen.attribution import situation_of
 from multikueue.core.workload.seen.places import is_own_copy, with_places_written
 from multikueue.core.workload.seen.runs import possible_runs
-from multikueue.core.workload.seen.shown import situation_of
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.unrecorded import find_recorded
@@ -41,27 +41,27 @@ from multikueue.errors import RuleError
 def guarded_plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Plan:
     """Decide as `plan` does. If that raises, decide without the workers that make it raise, alone or together.
 
-    What comes from workers is checked where it comes in, and code of others is asked through a guard:
-    rows by `adapters.safe`, dispatchers by `core.dispatchers.guarded`. So what raises all the same is a defect of ours;
-    it must not hold up the Workload everywhere.
+    Objects of workers are checked as they are read. Job kinds and dispatchers of other packages are called through
+    guards: `adapters.safe` and `core.dispatchers.guarded`. So an exception here is a defect of ours, and costs the
+    Workload one worker, not all of them.
 
     Raises:
-        Exception: it raises whatever these workers show.
+        Exception: `plan` raises even without any copies.
     """
     try:
         return plan(snapshot, now, settings, dispatcher)
     except Exception:  # of any code: adapters may come from elsewhere
-        odd: dict[ClusterName, Exception] = {}
-        seen = snapshot.with_workers(lambda worker: hidden(worker, _UNUSABLE) if worker.copies else worker)
-        decided = plan(seen, now, settings, dispatcher)
-        for shown in (worker for worker in snapshot.workers if worker.copies):
-            workers = tuple(shown if worker.name == shown.name else worker for worker in seen.workers)
-            more = attrs.evolve(seen, workers=workers)
+        left_out: dict[ClusterName, Exception] = {}
+        usable = snapshot.with_workers(lambda worker: hidden(worker, _UNUSABLE) if worker.copies else worker)
+        decided = plan(usable, now, settings, dispatcher)
+        for tried in (worker for worker in snapshot.workers if worker.copies):
+            workers = tuple(tried if worker.name == tried.name else worker for worker in usable.workers)
+            more = attrs.evolve(usable, workers=workers)
             try:
-                decided, seen = plan(more, now, settings, dispatcher), more
+                decided, usable = plan(more, now, settings, dispatcher), more
             except Exception as error:
-                odd[shown.name] = error
-        return attrs.evolve(decided, left_out=odd)
+                left_out[tried.name] = error
+        return attrs.evolve(decided, left_out=left_out)
 
 
 _UNUSABLE: Final = "what it shows of this Workload cannot be used, see the log of the controller"
@@ -81,35 +81,35 @@ def plan(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: 
 
 
 def _completed(situation: Situation, row: Row, decided: Plan) -> Plan:
-    """The plan, with what belongs to each, whatever has been decided: first what decides about effects, then words.
+    """The plan, with what every plan gets, whatever has been decided: first effects, then words.
 
-    Where a namespace is written first, creations go, and nothing that they need is made; what is written on the manager
-    by then leaves the words to the next plan.
+    The order matters. Where the Workload must name a namespace first, the plan loses its creations, so it makes none of
+    their dependencies either. A plan that writes the manager's Workload leaves the check's message to the next one.
     """
     decided = following.with_last_status(situation, decided)
     decided = with_places_written(situation, decided)
     decided = with_dependencies(situation, decided)
-    decided = decided.within(*_spans(situation))
+    decided = decided.within(*_look_again_in(situation))
     if row.waits_for is not None or row.tells is not None:
         decided = with_words(situation, row.waits_for, row.tells, decided)
     if _is_ours(situation):
         telling = (*decided.telling, *_show_waiting(situation, decided))
         problems = (*_problems(situation), *decided.problems)
-        warned = (AnnounceWorkload("Warning", text, on_job=True) for text in (*_troubles(situation), *problems))
+        warned = (AnnounceWorkload("Warning", text, on_job=True) for text in (*_warnings(situation), *problems))
         decided = attrs.evolve(decided, telling=telling, problems=problems).also(*warned)
     return named(row.name, decided)
 
 
 def _show_waiting(situation: Situation, decided: Plan) -> Iterator[Effect]:
-    """What the controllers of its kind would say of jobs that wait: they leave a delegated job alone."""
-    waits = situation.snapshot.check is not None and _is_nobodys(situation)
+    """The status that the kind's own controller would write on jobs that wait: it leaves delegated jobs alone."""
+    waits = situation.snapshot.check is not None and _is_unplaced(situation)
     if waits and situation.not_delegated is None and all(effect.cluster != MANAGER for effect in decided.effects):
         for job in situation.snapshot.jobs.values():
             yield from ending.patch_status(situation, job, situation.adapter.waiting_patch(job, situation.now))
 
 
 def _decide(situation: Situation) -> tuple[Row, Plan]:
-    """The first row that applies, and what it decides, with what is removed meanwhile."""
+    """The first row that applies, and its plan, with what the row removes or shows beside that."""
     for row in TABLE:
         try:
             if row.applies(situation):
@@ -119,9 +119,9 @@ def _decide(situation: Situation) -> tuple[Row, Plan]:
     raise AssertionError("the last row always applies")
 
 
-def _troubles(situation: Situation) -> Iterator[str]:
-    """What its user is warned of: what cannot be read, which the check says, too, while it is Pending; copies that
-    something on their worker has taken for its own, by their labels as a rule; and what should have ended by now.
+def _warnings(situation: Situation) -> Iterator[str]:
+    """What its user is warned of: objects that cannot be read, which a Pending check says, too; copies that a
+    controller on their worker has adopted, by their labels as a rule; and jobs that should have ended by now.
     """
     if situation.snapshot.unreadable_job:
         yield situation.snapshot.unreadable_job
@@ -139,7 +139,7 @@ def _troubles(situation: Situation) -> Iterator[str]:
 
 
 def _is_ours(situation: Situation) -> bool:
-    """Whether there is a Workload, and it is not somebody else's: only then is its user told of its copies."""
+    """Whether there is a Workload, and it is dispatched by us: only then is its user told of its copies."""
     snapshot = situation.snapshot
     if snapshot.workload is None or snapshot.adapter is None or is_own_copy(situation):
         return False
@@ -147,15 +147,15 @@ def _is_ours(situation: Situation) -> bool:
 
 
 def _problems(situation: Situation) -> tuple[str, ...]:
-    """Which rules of the kind have failed for the objects that are seen, in this decision or earlier, each once."""
+    """Which rules of the kind have failed for its jobs and their copies, in this decision or earlier: each once."""
     snapshot, adapter = situation.snapshot, situation.adapter
     copies = (copy.object for worker in snapshot.workers for copy in worker.all_jobs)
     problems = (adapter.problems_of(obj) for obj in (*snapshot.jobs.values(), *copies))
     return tuple(dict.fromkeys(itertools.chain.from_iterable(problems)))
 
 
-def _spans(situation: Situation) -> Iterator[timedelta]:
-    """When to look again, as refusals are asked again, and removals go on: no event tells when."""
+def _look_again_in(situation: Situation) -> Iterator[timedelta]:
+    """In what times no event tells what is next: a refusal is over, a removal goes on, a deleted job is overdue."""
     yield from (worker.refusal.left for worker in situation.workers if worker.refusal is not None)
     yield from removal.steps_in(situation)
     yield from leftovers.ends_in(situation)
@@ -196,21 +196,22 @@ def _may_run_already(situation: Situation) -> bool:
 
 @once
 def _may_be_rejected(situation: Situation) -> bool:
-    """Whether a verdict is due. Kueue follows none on a Workload that is evicted, and takes none back that comes then.
+    """Whether the check may become Rejected now: the Workload is active and not evicted, and nothing of it may run.
 
-    With it the Workload would never get quota again. So it waits until it has quota, or is made active.
+    While Kueue evicts a Workload it does not follow a Rejected check, nor does it reset that afterwards: the Workload
+    would never get quota again.
     """
     return situation.facts.is_active and not situation.facts.is_evicted and not _may_run_already(situation)
 
 
 def _acted_on(situation: Situation) -> str:
-    """Which controller of the manager acts on the job although it is delegated: it would run there, too."""
+    """What shows that a controller of the manager acts on the delegated job, and would run it; empty: nothing."""
     job = situation.job
     return situation.adapter.acted_on(job) if job is not None and _may_be_rejected(situation) else ""
 
 
 def _refused(situation: Situation) -> str:
-    """Why its copy would not do what the job says."""
+    """Why the job is not dispatched as it is; empty: it is."""
     job = situation.job
     return situation.adapter.refused(job) if job is not None and _may_be_rejected(situation) else ""
 
@@ -220,7 +221,7 @@ def _reject_refused(situation: Situation, why: str) -> Plan:
 
 
 def _is_not_dispatched(situation: Situation) -> bool:
-    """Whether nobody handles its kind, or no more of it."""
+    """Whether no adapter handles its kind, or the kind is draining: no new jobs of it are dispatched."""
     return situation.snapshot.adapter is None or situation.traits.draining
 
 
@@ -247,13 +248,13 @@ def _reject_undelegated(situation: Situation) -> Plan:
 
 
 def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
-    """Say so, and leave nothing of it anywhere."""
+    """Reject the check, and remove all copies."""
     advised = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
     return Plan((reject(situation, verdict, base), *advised, *remove_all(situation)))
 
 
-def _is_nobodys(situation: Situation) -> bool:
-    """Whether nobody has it: an eviction that is under way has a row of its own."""
+def _is_unplaced(situation: Situation) -> bool:
+    """Whether no worker is recorded, and none is to be found; an eviction that is under way has a row of its own."""
     has_none = situation.recorded_on is None and situation.state is not CheckState.READY
     return has_none and not situation.facts.gives_quota_back
 
@@ -272,11 +273,15 @@ def _for_delegation(situation: Situation) -> str:
 
 
 def _for_worker(situation: Situation) -> str:
-    """What was said when it was recorded, if we did that."""
+    """The head of the message as it is; without one, that its worker cannot be seen."""
     worker = situation.recorded_or_none
     why = worker.unreadable if worker is not None else ""
     waits = f'Waiting for worker cluster "{situation.recorded_on}"'
     return situation.head or ": ".join(filter(None, (waits, why)))
+
+
+def _is_of_unknown_kind(situation: Situation) -> bool:
+    return situation.snapshot.adapter is None
 
 
 @attrs.frozen
@@ -284,19 +289,15 @@ class Row(Way):
     """One line of the table. It may have a table of its own: see `ways`."""
 
     waits_for: Callable[[Situation], str] | None = None
-    """What the check says meanwhile; None: what stands there stays."""
+    """Makes the head of the check's message; None: it stays as it is."""
     tells: Telling | None = None
-    """What stands behind that; None: nothing new."""
+    """Makes what stands behind the head; None: it stays as it is, or goes with another head."""
     also: Callable[[Situation], Iterable[Effect]] = lambda _: ()
-    """What is removed beside what is decided, or shown."""
-
-
-def _is_of_unknown_kind(situation: Situation) -> bool:
-    return situation.snapshot.adapter is None
+    """What is removed or shown beside the decision."""
 
 
 TABLE: tuple[Row, ...] = (
-    # nothing follows from what cannot be read
+    # what cannot be read decides nothing
     Row("unreadable", lambda seen: bool(seen.snapshot.unreadable), _tell_unknown),
     Row("copy", is_own_copy, wait),  # of another Workload, which is planned
     # the Workload is gone, or never was ours: nothing of it may remain on any worker
@@ -315,7 +316,7 @@ TABLE: tuple[Row, ...] = (
     Row("replaced", lambda seen: seen.facts.is_replaced, slices.leave_to_successor),
     Row("expired", *given(ending.expiring_job, ending.delete_expired)),
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, also=ending.show_settled),
-    Row("has ended", *given(lambda seen: ending.earlier_end(seen) if _is_nobodys(seen) else None, ending.show_end)),
+    Row("has ended", *given(lambda seen: ending.earlier_end(seen) if _is_unplaced(seen) else None, ending.show_end)),
     # it can never run through us: say so, once
     Row("unknown kind", lambda seen: _is_not_dispatched(seen) and _may_be_rejected(seen), _reject_kind),
     Row("not delegated", _is_undelegated, _reject_undelegated),

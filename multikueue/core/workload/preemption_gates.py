@@ -15,7 +15,7 @@ from multikueue.core.model.status_apply import admission_status
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import InDoubt, Lost, WritingStatus
+from multikueue.core.workload.seen.worker_states import Lost, OutcomeUnknown, WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -44,9 +44,9 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     First means first of the config. When a gate was opened, by our clock, is noted on the copy. It is written under
     Kueue's field manager, with all fields of that one: Kueue could not remove an entry of another manager.
 
-    A turn of which it is not known whether it has begun goes on: it is asked for again before any other.
+    Where the outcome of opening a gate is unknown, the same gate is opened again before any other.
 
-    A worker that drops gates gets its copy instead, once those with gates have said that they have no room.
+    A worker whose API drops gates gets its copy as its turn, once those with gates have said that they have no room.
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
     gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.facts.has_gate)
@@ -54,7 +54,7 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
         return Plan(_open(situation, worker, copy) for worker, copy in closed)
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
-        return Plan()  # a turn that begins does not show yet: its answer brings us back
+        return Plan()  # a gate is being opened, and does not show yet: the answer has this planned again
     turns: dict[str, Effect] = {
         worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.facts.is_blocked
     }
@@ -71,12 +71,12 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
-    first = sorted(asked, key=lambda worker: not isinstance(worker.in_flight, InDoubt))
+    first = sorted(asked, key=lambda worker: not isinstance(worker.in_flight, OutcomeUnknown))
     return Plan([next(turns[worker.name] for worker in first if worker.name in turns)], timeout.total_seconds())
 
 
 def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
-    """For how many seconds to wait for the word of those that have room, or a gate; None: for nobody any more."""
+    """For how many seconds to wait for answers of workers with gates; None: all have answered, or time is over."""
     reserved = situation.facts.reserved_at or situation.now
     left = situation.settings.preemption_timeout - (situation.now - reserved)
     copies = (situation.this_copy(worker) or {} for worker in asked if not worker.kueue.drops_gates)

@@ -43,7 +43,7 @@ class Tail:
     warning: str = ""
     """What is told in an event as well, once it stands there."""
     again: timedelta | None = None
-    """After what time there may be something else to tell; None: only a change brings that."""
+    """In what time there may be something else to tell; None: only a change brings that."""
 
 
 Telling: TypeAlias = Callable[[Situation], Tail]
@@ -52,12 +52,12 @@ Telling: TypeAlias = Callable[[Situation], Tail]
 def with_words(
     situation: Situation, waits_for: Callable[[Situation], str] | None, tells: Telling | None, decided: Plan
 ) -> Plan:
-    """A plan that says in the check's message what is waited for, unless it writes the Workload anyway.
+    """The plan, with the check's message if that changes; without it where the plan writes the Workload already.
 
     Args:
         situation: the Workload.
-        waits_for: makes the head; None: what stands there stays.
-        tells: makes what stands behind it; None: nothing, or what stands there stays.
+        waits_for: makes the head; None: it stays as it is.
+        tells: makes what stands behind the head; None: it stays as it is, or goes with another head.
         decided: the plan so far.
     """
     if not situation.facts.has_quota or situation.state not in (CheckState.PENDING, CheckState.READY):

@@ -31,7 +31,7 @@ from multikueue.core.model.workloads import has_members, is_elastic, is_finished
 from multikueue.core.workload.check_updates import deactivation
 from multikueue.core.workload.effects import DeleteJob, DeleteWorkload, Effect, PatchWorkload
 from multikueue.core.workload.seen.graces import FINALIZER, HELD_UP, STOP
-from multikueue.core.workload.seen.runs import may_have_pods, may_run_unseen, may_start_unseen
+from multikueue.core.workload.seen.runs import may_have_pods, may_run_beside, may_start_unseen
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
@@ -76,7 +76,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
             yield from delete_job(situation, worker, job, unless_stopped=True)
         elif not (waits and stoppable) and not _counting_left(situation, job.object):
             yield from delete_job(situation, worker, job)
-    runs_on = bool(runs) or may_run_unseen(situation, worker, asked=waits)
+    runs_on = bool(runs) or may_run_beside(situation, worker, asked=waits)
     # Kueue still lets go of a group's pods because their Workload copy has Finished: it has taken its finalizer off
     # that by then, so nothing would be left once it is deleted.
     frees_pods = copy is not None and bool(worker.jobs) and has_members(copy) and is_finished(copy)
@@ -96,7 +96,7 @@ def stop(situation: Situation, worker: Worker) -> Iterator[Effect]:
     One that has evicted it writes the copy itself: it is asked only where nothing comes of that.
     """
     copy, facts = worker.copy, worker.facts
-    if copy is None or not facts.can_be_asked or not (worker.jobs or may_run_unseen(situation, worker, asked=False)):
+    if copy is None or not facts.can_be_asked or not (worker.jobs or may_run_beside(situation, worker, asked=False)):
         return
     is_gone, waited = situation.snapshot.workload is None, situation.snapshot.quiet_for >= HELD_UP
     goes = any(is_terminating(job.object) for job in worker.jobs)

@@ -33,10 +33,11 @@ from multikueue.core.workload.ways import Way, given, otherwise, wait
 
 
 def leave_to_successor(situation: Situation) -> Plan:
-    """The slice has been replaced: its job lives on. Remove its Workload copies where no job leads to them any more.
+    """The slice was replaced, and its job runs on. Remove its Workload copies where no job names them any more.
 
-    Once no slice is left to run, nor any on that worker, the job goes as well: it was out of sight when it was moved.
-    Where jobs are out of sight now, that is so once the next slice has left: only this one's copy can be told to stop.
+    Remove the job as well once no slice runs, on that worker or anywhere: it was out of sight when it should have been
+    stopped. Where jobs cannot be seen now, the next slice must have left the worker first: then only this slice's copy
+    is there to stop the job by.
     """
     removed: list[Effect] = []
     for worker in situation.workers:
@@ -49,10 +50,10 @@ def leave_to_successor(situation: Situation) -> Plan:
 
 
 def _no_slice_runs_on(situation: Situation, worker: Worker) -> bool:
-    """Whether no slice runs any more, and the last one did not end on this worker, which may have status to sync.
+    """Whether no slice runs on the worker any more, and none ended there, whose status may still have to be synced.
 
-    The slice that has a job in sight stops it. Where jobs are hidden for longer than is waited, one that has left a
-    worker shows nothing there.
+    A job in sight is stopped by the slice that has it. Where jobs have not been seen for longer than is waited, a slice
+    that has left the worker has nothing there to stop it by.
     """
     siblings = [other for other in situation.snapshot.siblings if not workloads.is_replaced(other)]
     if not siblings:  # its successor may just not be known yet, or be about to be made again
@@ -77,7 +78,7 @@ def is_recorded_slice(situation: Situation) -> bool:
 
 
 def _has_just_gone(situation: Situation) -> bool:
-    """Whether the job has run and is not there any more: if it has ended, the manager may be about to see that."""
+    """Whether the job has run, and is gone from the worker since a moment ago: its end may not show yet."""
     job, worker = situation.job, situation.recorded
     if situation.any_job_on(worker) is not None or not worker.facts.is_admitted or worker.facts.is_evicted:
         return False
@@ -111,7 +112,7 @@ def _create_copy(situation: Situation) -> Plan:
 
 
 def _is_stale(situation: Situation) -> bool:
-    """Whether another copy is made in place of the one that is there."""
+    """Whether the Workload copy there must be replaced by another one."""
     worker, copy = situation.recorded, situation.recorded_copy
     return situation.this_copy(worker) is None or worker.facts.is_spent or situation.must_be_replaced(copy)
 

@@ -1,11 +1,11 @@
 """Our check is Ready and no worker is recorded: find the worker that runs the job, and record it.
 
-Somebody else has written one of the two, or taken one away. What runs is neither deleted nor run again meanwhile.
-Where it is retried, the manager's Kueue evicts it, and the copies go then.
+Somebody else has written the check, or erased `clusterName`. Until it is clear which worker has the job, no copy is
+deleted and no job created. If the check becomes Retry, the manager's Kueue evicts the Workload, and the copies go then.
 
-A worker with a copy of this attempt's mark has it. Without such a copy anywhere, what has no proof is believed where it
-runs: Kueue's own controller makes no marks, and a key may be lost. It is believed on the worker that had the Workload
-last; if that is not known, on a worker of the config, if only one has it.
+A worker has the job if a copy there bears this attempt's mark. If there is no such copy on any worker, an unproven job
+counts: Kueue's own controller makes no marks, and a key may be lost. It counts on the worker that had the Workload
+last; if that is not known, on the only worker of the config that has one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from multikueue.core.workload.ways import Way, first_of, named, otherwise
 
 @once
 def _having_it(situation: Situation) -> list[Worker]:
-    """The workers in sight that have it."""
+    """The workers in sight that have the job."""
     shown, last = [worker for worker in situation.workers if worker.in_sight], situation.last_worker
     trusted = [worker for worker in shown if worker.name == last or (last is None and worker.configured)]
     return _proven(situation, shown) or _unproven(situation, trusted)
@@ -38,9 +38,9 @@ def _having_it(situation: Situation) -> list[Worker]:
 
 @once
 def _hidden(situation: Situation) -> Mapping[ClusterName, timedelta]:
-    """Those out of sight that may have it, and for how long that is assumed.
+    """The workers out of sight that may have the job, and for how long that is assumed.
 
-    One that was taken out of the config, or removed, runs its jobs to their end: it counts where nobody else has it.
+    A worker that was taken out of the config, or removed, counts only where no worker in sight has the job.
     """
     last, nobody = situation.last_worker, not _having_it(situation)
     asked = (worker for worker in situation.workers if worker.configured or worker.name == last or nobody)

@@ -1,7 +1,7 @@
-"""The ways out of one row of the plan's table, as a table again: the first that applies decides, and has a name.
+"""Tables of a row: where a row of the plan's table has several ways out, the first way that applies decides.
 
-So a row's function is as long as its own idea, and the log says which way was taken: `recorded: moves`. Whether it
-applies is asked before, so a decision is never "not me".
+Each way has a name, so the log says which one was taken: `recorded: moves`. When a way applies is asked before it
+decides, so no decision can pass to the next way.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def wait(_: object) -> Plan:
 def given(
     asks: Callable[[Situation], Answer | None], decide: Callable[[Situation, Answer], Plan]
 ) -> tuple[Question, Decide]:
-    """The question and the decision of a way that needs the answer: it applies where there is one that is not empty."""
+    """Question and decision of a way whose decision takes the answer: it applies where the answer is not empty."""
     answer = once(asks)
 
     def decided(seen: Situation) -> Plan:
@@ -64,5 +64,5 @@ def first_of(*ways: Way) -> Decide:
 
 
 def named(name: str, decided: Plan) -> Plan:
-    """The plan, with the name of what led to it in front of those of its own ways."""
+    """The plan, with this name in front of the names of the ways that were taken below it."""
     return attrs.evolve(decided, row=": ".join(filter(None, (name, decided.row))))

@@ -181,11 +181,11 @@ class ManagerCluster(Target):
                 yield sibling
 
     def with_successors(self, key: ObjectKey) -> Iterator[ObjectKey]:
-        """A Workload, and if it is a slice that is over, the others of its job: a copy may still name it, or run."""
+        """A Workload, and if it is a Finished slice, the others of its job: its copies may still run for them."""
         yield key
         workload = self.workloads.get(key)
         facts = WORKLOADS.of(workload) if workload is not None else None
-        owned_by = facts.owner if facts is not None and facts.is_past_slice else None
+        owned_by = facts.owner if facts is not None and facts.is_finished_slice else None
         for sibling in self.siblings(key, owned_by) if owned_by is not None else ():
             yield ObjectKey.of(sibling)
 

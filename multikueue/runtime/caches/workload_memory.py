@@ -34,7 +34,7 @@ class _Creations:
 
     created: str | None = None
     """The attempt for which the worker answered that a job was created."""
-    in_doubt: dict[ObjectKey, float] = attrs.field(factory=dict)
+    unanswered: dict[ObjectKey, float] = attrs.field(factory=dict)
     """The jobs whose creation has no answer, and since when that counts."""
 
 
@@ -114,7 +114,7 @@ class WorkloadMemory:
     def left(self, key: ObjectKey) -> None:
         """Nothing shows on any worker of a Workload that is gone: it is not remembered any more, unless a job of it may
         have been created."""
-        if (known := self._gone.get(key)) is not None and not any(sent.in_doubt for sent in known.sent.values()):
+        if (known := self._gone.get(key)) is not None and not any(sent.unanswered for sent in known.sent.values()):
             del self._gone[key]
 
     def quiet_for(self, key: ObjectKey) -> timedelta:
@@ -199,31 +199,31 @@ class WorkloadMemory:
         """A creation of this job is about to be sent. Until there is an answer, the job may exist.
 
         Returns:
-            Whether an earlier creation of it has no answer either: `not_created` needs to know.
+            Whether an earlier creation of it has no answer either: `not_created` is told.
         """
         sent = self._of(key).sent.setdefault(cluster, _Creations())
-        doubted = job in sent.in_doubt
-        sent.in_doubt[job] = loop_time()
-        return doubted
+        still_unanswered = job in sent.unanswered
+        sent.unanswered[job] = loop_time()
+        return still_unanswered
 
     def created(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey, of_attempt: str) -> None:
         """The worker answered that the job was created."""
         sent = self._sent(cluster, key)
-        sent.in_doubt.pop(job, None)
+        sent.unanswered.pop(job, None)
         sent.created = of_attempt
 
-    def not_created(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey, *, doubted: bool) -> None:
-        """The creation was refused, or never left. What was in doubt before stays so: a taken name may be its job."""
-        if not doubted:
-            self._sent(cluster, key).in_doubt.pop(job, None)
+    def not_created(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey, *, still_unanswered: bool) -> None:
+        """The creation was refused, or never sent. An earlier one stays unanswered: its job may have the name."""
+        if not still_unanswered:
+            self._sent(cluster, key).unanswered.pop(job, None)
 
     def unanswered(self, cluster: ClusterName, key: ObjectKey, job: ObjectKey) -> None:
         """The creation has no answer: only what the worker shows from now on counts."""
-        self._sent(cluster, key).in_doubt[job] = loop_time()
+        self._sent(cluster, key).unanswered[job] = loop_time()
 
     def all_shown(self, cluster: ClusterName, key: ObjectKey) -> None:
-        """Creations without an answer would show on the worker by now: nothing is in doubt any more."""
-        self._sent(cluster, key).in_doubt.clear()
+        """The jobs of unanswered creations would show on the worker by now: nothing is unanswered any more."""
+        self._sent(cluster, key).unanswered.clear()
 
     def supplied(self, cluster: ClusterName, key: ObjectKey) -> tuple[str, ...]:
         """The UIDs of copies on a worker that own what the job needs there, as far as this process has seen to it."""
@@ -263,7 +263,7 @@ class WorkloadMemory:
         self._connected_at.setdefault(cluster, loop_time())
         for known in (*self._known.values(), *self._gone.values()):
             if (sent := known.sent.get(cluster)) is not None:
-                sent.in_doubt.update(dict.fromkeys(sent.in_doubt, loop_time()))
+                sent.unanswered.update(dict.fromkeys(sent.unanswered, loop_time()))
 
     def creation(self, cluster: ClusterName, key: ObjectKey, of_attempt: str, *, all_shown: bool = False) -> Creation:
         """What is known of creating this attempt's jobs on a worker; of several, the worst.
@@ -276,8 +276,8 @@ class WorkloadMemory:
         """
         known = self._here_or_gone(key)
         sent = known.sent.get(cluster)
-        if sent is not None and sent.in_doubt and not all_shown:
-            job, since = max(sent.in_doubt.items(), key=itemgetter(1))
+        if sent is not None and sent.unanswered and not all_shown:
+            job, since = max(sent.unanswered.items(), key=itemgetter(1))
             return Unanswered(timedelta(seconds=loop_time() - since), job.namespace)
         if sent is not None and sent.created == of_attempt:
             return Created()

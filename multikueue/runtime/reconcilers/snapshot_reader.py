@@ -25,8 +25,8 @@ from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worke
 from multikueue.core.workload.seen.worker_states import (
     Connecting,
     Idle,
-    InDoubt,
     Lost,
+    OutcomeUnknown,
     Reach,
     Served,
     Syncing,
@@ -40,7 +40,7 @@ from multikueue.runtime.caches.workload_indexes import check_names, named_by, na
 from multikueue.runtime.caches.workload_memory import WorkloadMemory
 from multikueue.runtime.reconcilers.unreadable import unreadable_copies, unreadable_job, unreadable_workload
 from multikueue.runtime.workers.executor import WorkerExecutor
-from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, named_copies, names_on, shown_on
+from multikueue.runtime.workers.pool import WorkerCluster, WorkerPool, named_copies, names_on, view_of
 
 
 @attrs.frozen(eq=False)
@@ -264,9 +264,9 @@ class SnapshotReader:
     def _worker(self, here: _Here, cluster: WorkerCluster, source: Json | None, *, listed: bool) -> Worker:
         """One of the pool: in which namespace its copies are, what shows there, and what that tells by now."""
         name, key, workload, siblings = cluster.name, here.key, here.workload, here.siblings
-        shared = self._shared(cluster, siblings)
-        place = self._place(key, workload, here.jobs, cluster, siblings, shared) if workload is not None else None
-        there = shown_on(cluster, key, here.owned_by, namespace=place)
+        proven = self._sibling_namespaces(cluster, siblings)
+        place = self._namespace_on(here, workload, cluster, proven) if workload is not None else None
+        there = view_of(cluster, key, here.owned_by, namespace=place)
         why, jobs_only = "", False
         if cluster.known is not None:
             names = None if here.workload_only else here.jobs
@@ -277,7 +277,7 @@ class SnapshotReader:
         in_flight, creation = self.executor.in_flight(name, key), self.memory.creation(name, key, here.attempt)
         if isinstance(creation, Unanswered) and isinstance(kind, Unwatched):
             kind = Syncing()  # what is known of it is from before the creations were sent
-        settled = isinstance(in_flight, Idle | InDoubt) and not why and in_sight(reach, kind)
+        settled = isinstance(in_flight, Idle | OutcomeUnknown) and not why and in_sight(reach, kind)
         if settled and isinstance(creation, Unanswered) and creation.ago > LATE_CREATION:  # it would show by now
             creation = self.memory.creation(name, key, here.attempt, all_shown=True)
         second = self.workers.names.seconds.get(name)
@@ -292,7 +292,7 @@ class SnapshotReader:
             creation=creation,
             refusal=there.refusal,
             namespace=there.namespace,
-            namespace_proven=place in shared,
+            namespace_proven=place in proven,
             copy=there.workload,
             supplied=self.memory.supplied(name, key),
             jobs=there.jobs,
@@ -325,38 +325,33 @@ class SnapshotReader:
                 reach = Connecting() if exists else Lost(self.workers.lost_since(name), seen=False)
                 yield Worker(ClusterName(name), name in configured, reach=reach, removed=not exists, identified=False)
 
-    def _shared(self, cluster: WorkerCluster, siblings: Sequence[Json]) -> Sequence[str]:
-        """The namespaces on a worker in which others of a job are, by our marks."""
+    def _sibling_namespaces(self, cluster: WorkerCluster, siblings: Sequence[Json]) -> Sequence[str]:
+        """The namespaces on a worker in which our marks prove copies of siblings."""
         if not siblings or cluster.known is None:
             return ()
         return cluster.known.marked_places(siblings, Marks(self.settings.mark_key), cluster.name)
 
-    def _place(
-        self,
-        key: ObjectKey,
-        workload: Json,
-        jobs: Mapping[str, Json],
-        cluster: WorkerCluster,
-        siblings: Sequence[Json],
-        shared: Sequence[str],
-    ) -> str:
-        """The namespace on a worker in which a Workload's copies are: as it says or, where it is not there, of one with
-        our mark of this attempt, of others of its job, or of a copy that was made for a former Workload: of the job, or
-        under its name. Somebody may have removed or changed what it said, or Kueue has made it anew, and its job runs.
+    def _namespace_on(self, here: _Here, workload: Json, cluster: WorkerCluster, proven: Sequence[str]) -> str:
+        """The namespace on a worker in which a Workload's copies are.
 
-        An earlier attempt's mark counts where nothing is in the namespace that it says, in the namespace that is its
-        own there, as it counts where both have one name: anybody there could have written one.
+        It is the one that the Workload says, unless our marks prove another one: of a copy of this attempt, else of
+        its siblings' copies, else of a copy of the same job or of a former Workload of its name. Somebody may have
+        changed what the Workload said, or Kueue has made the Workload anew while its job runs.
+
+        The mark of an earlier attempt proves less: anybody there could have copied it. It counts only in the namespace
+        that is the Workload's own by the worker's mapping, and where nothing is in the namespace that it says.
         """
-        said, known = namespace_on(workload, cluster.name, siblings), cluster.known
+        key, jobs = here.key, here.jobs
+        said, known = namespace_on(workload, cluster.name, here.siblings), cluster.known
         copies = known.copies_of(key) if known is not None else []
-        if known is None or (not shared and all(namespace_of(copy) == said for copy in copies)):
+        if known is None or (not proven and all(namespace_of(copy) == said for copy in copies)):
             return said
         marks = Marks(self.settings.mark_key)
         proofs = [(namespace_of(copy), marks.proof(copy, workload, cluster.name)) for copy in copies]
         exact = [place for place, proof in proofs if proof is Proof.EXACT]
         former = (namespace_of(copy) for copy in copies if marks.made_copy(copy, jobs.get(name_of(copy)), cluster.name))
         offered = (namespace_of(copy) for copy in copies if marks.made_under(copy, key, cluster.name))
-        if places := exact or shared or [*former, *offered]:
+        if places := exact or proven or [*former, *offered]:
             return said if said in places else places[0]
         own = names_on(cluster, self._source(cluster.name) or {}).namespace(key.namespace)
         unreadable = known.workloads.unreadable_note(ObjectKey(said, key.name))
@@ -385,7 +380,7 @@ class SnapshotReader:
 def _slices_on(cluster: WorkerCluster, siblings: Iterable[Json], there: str) -> Iterator[Json]:
     """See `Worker.slices`."""
     for sibling in siblings:
-        if cluster.known is not None and WORKLOADS.of(sibling).is_past_slice:
+        if cluster.known is not None and WORKLOADS.of(sibling).is_finished_slice:
             copy = cluster.known.workload_of(ObjectKey.of(sibling), there)
             yield from () if copy is None or is_finished(copy) else (copy,)
 

@@ -26,7 +26,14 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
 from multikueue.core.workload.seen.graces import LATE_CREATION
-from multikueue.core.workload.seen.worker_states import Creating, Idle, InDoubt, InFlight, Removing, WritingStatus
+from multikueue.core.workload.seen.worker_states import (
+    Creating,
+    Idle,
+    InFlight,
+    OutcomeUnknown,
+    Removing,
+    WritingStatus,
+)
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor
@@ -62,8 +69,8 @@ class _Failed:
     until: float
     """When its back-off ends, on the loop's clock."""
     why: str = ""
-    in_doubt_until: float = -math.inf
-    """Until when what was sent may prove to have been done."""
+    unknown_until: float = -math.inf
+    """Until when the worker may turn out to have carried out the request that failed."""
 
 
 @attrs.define(eq=False)
@@ -88,10 +95,10 @@ class WorkerBackoffs:
         """Whether a part has failed, and not succeeded since."""
         return part[1] in self._failed.get(part[0], {})
 
-    def in_doubt(self, part: WorkerPlan) -> bool:
-        """Whether what was sent last may have been done, though it failed, and does not show yet."""
+    def outcome_unknown(self, part: WorkerPlan) -> bool:
+        """Whether the last request failed, and the worker may have carried it out: the caches do not show that yet."""
         failed = self._failed.get(part[0], {}).get(part[1])
-        return failed is not None and loop_time() < failed.in_doubt_until
+        return failed is not None and loop_time() < failed.unknown_until
 
     def failed(self, part: WorkerPlan, error: Exception) -> float:
         """Begin a back-off; return its seconds."""
@@ -108,7 +115,7 @@ class WorkerBackoffs:
             report("retry", cluster=part[0], key=str(part[1]), error=str(error), seconds=round(delay, 3))
         else:
             log.error("unexpected exception", cluster=part[0], key=str(part[1]), exc_info=error)
-        doubt = before.in_doubt_until if before is not None else -math.inf
+        doubt = before.unknown_until if before is not None else -math.inf
         did_nothing = isinstance(error, ApiError) and error.did_nothing
         if isinstance(error, Conflict) or not did_nothing:  # a request that is sent twice conflicts with itself
             doubt = loop_time() + LATE_CREATION.total_seconds()
@@ -211,7 +218,7 @@ class WorkerExecutor:
         """What is being done for a Workload on a worker at this moment."""
         part = self._under_way.get((cluster, key))
         if part is None:
-            return InDoubt() if self.backoffs.in_doubt((cluster, key)) else Idle()
+            return OutcomeUnknown() if self.backoffs.outcome_unknown((cluster, key)) else Idle()
         if any(isinstance(effect, CreateJob) for effect in part):
             return Creating()
         if any(isinstance(effect, DeleteWorkload) for effect in part):

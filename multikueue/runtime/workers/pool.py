@@ -49,8 +49,8 @@ FindNames: TypeAlias = Callable[[Mapping[str, str], Collection[frozenset[str]]],
 
 
 @attrs.frozen
-class Shown:
-    """What a worker shows of a Workload, and of itself."""
+class WorkerView:
+    """What the caches of a worker show of one Workload, and of the worker itself."""
 
     reach: Reach
     kind: Kind = attrs.field(default=Served())
@@ -67,8 +67,8 @@ class Shown:
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
 
 
-def shown_on(worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, namespace: str | None) -> Shown:
-    """What a worker shows of a Workload.
+def view_of(worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, namespace: str | None) -> WorkerView:
+    """What the caches of a worker show of a Workload.
 
     Args:
         worker: as it is now.
@@ -78,14 +78,14 @@ def shown_on(worker: WorkerCluster, key: ObjectKey, owned_by: Owner | None, *, n
     """
     if namespace is None and (named := named_copies(worker, key)) is not None:
         kind = Served() if named.is_known else Unserved(seen=False)
-        return Shown(Connected(), kind, named.namespace, named.workload, named.jobs, named.shared)
+        return WorkerView(Connected(), kind, named.namespace, named.workload, named.jobs, named.shared)
     gvk, informers = owned_by.gvk if owned_by is not None else None, worker.known
     if informers is None:
-        return Shown(_reach(worker, seen=False), namespace=namespace or "")
+        return WorkerView(_reach(worker, seen=False), namespace=namespace or "")
     there = informers.place_of(key, namespace)
     own, shared = informers.jobs_of(key, owned_by, there)
     workload = informers.workload_of(key, there)
-    return Shown(
+    return WorkerView(
         _reach(worker, seen=informers.have_read(gvk)),
         informers.kind(gvk),
         there,

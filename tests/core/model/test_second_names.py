@@ -20,9 +20,9 @@ from multikueue.core.model.second_names import (
     ClusterNames,
     SecondName,
     cluster_names,
-    hold_of,
     second_name,
     second_name_status,
+    why_nothing_new,
 )
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -113,10 +113,10 @@ def test_what_cannot_be_read_says_nothing(text: str) -> None:
 
 def test_why_it_gets_nothing_new() -> None:
     made = cluster("w2", says=SecondName("w1", "uid"))
-    assert hold_of(cluster("w2")) == ""
-    assert hold_of(made) == "it leads to the same cluster as w1, and gets nothing beside it"
+    assert why_nothing_new(cluster("w2")) == ""
+    assert why_nothing_new(made) == "it leads to the same cluster as w1, and gets nothing beside it"
     made["metadata"]["annotations"] = {CORDON_ANNOTATION: "racks"}
-    assert hold_of(made) == "cordoned: racks"
+    assert why_nothing_new(made) == "cordoned: racks"
 
 
 NAMES = st.sampled_from(["w1", "w2", "w3", "w4"])

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from multikueue.adapters import AVAILABLE, SafeAdapter
-from multikueue.core.model.adapter import Hold
+from multikueue.core.model.adapter import OnHold
 from multikueue.core.model.conditions import condition as condition_of
 from multikueue.core.model.names import Json
 from tests.core.building import condition, copy_of, job, job_copy_of, snapshot, worker, workload
@@ -47,7 +47,7 @@ def test_words_of_the_spec_as_it_is_stay(suspended: bool) -> None:
 def test_a_change_of_the_spec_takes_them_back() -> None:
     patch = sole(PatchJobStatus, decide(seen(on_hold(), ray_job("ValidationFailed", generation=3))).effects)
     after = {**ray_job("", generation=3), "status": patch.patch["status"]}
-    assert SafeAdapter(RAY_JOB).hold_here(after) is Hold.OFF
+    assert SafeAdapter(RAY_JOB).on_hold_here(after) is OnHold.NO
 
 
 def test_then_it_is_queued_again_and_has_no_worker_any_more() -> None:

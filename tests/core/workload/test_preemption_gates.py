@@ -19,8 +19,8 @@ from tests.core.door import (
     ApplyStatus,
     Connecting,
     CreateWorkload,
-    InDoubt,
     Lost,
+    OutcomeUnknown,
     Plan,
     Snapshot,
     Worker,
@@ -86,7 +86,7 @@ def test_while_a_gate_is_being_opened_no_other_is() -> None:
 
 def test_a_gate_that_may_have_been_opened_is_opened_again_before_any_other() -> None:
     """The request was sent twice, and the second one found what the first had done (simulation, seed 22929)."""
-    doubtful = attrs.evolve(closed("w2"), in_flight=InDoubt())
+    doubtful = attrs.evolve(closed("w2"), in_flight=OutcomeUnknown())
     seen = snapshot(OFFERED, closed("w1"), doubtful)
     assert in_words(seen, with_gates(seen)) == ["open gate on w2"]
 

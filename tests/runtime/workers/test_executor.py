@@ -29,8 +29,8 @@ from tests.core.door import (
     DeleteWorkload,
     Effect,
     Idle,
-    InDoubt,
     InFlight,
+    OutcomeUnknown,
     Removing,
     WritingStatus,
 )
@@ -225,8 +225,8 @@ async def test_what_may_let_a_worker_preempt_is_known_while_it_is_under_way(effe
 @pytest.mark.parametrize(
     ("error", "state"),
     [
-        (Conflict("modified", status=409), InDoubt()),
-        (ServerFault("no answer"), InDoubt()),
+        (Conflict("modified", status=409), OutcomeUnknown()),
+        (ServerFault("no answer"), OutcomeUnknown()),
         (Forbidden("no", status=403), Idle()),
         (NotSent("no connection"), Idle()),
     ],
@@ -249,7 +249,7 @@ async def test_a_refusal_takes_no_doubt_away() -> None:
         for seconds in (1, 9):
             await executor.execute(KEY, None, (ApplyStatus(W1, {}, "kueue-admission"),))
             await executor.wait_idle()
-            assert executor.in_flight(W1, KEY) == InDoubt()
+            assert executor.in_flight(W1, KEY) == OutcomeUnknown()
             await anyio.sleep(seconds)
         assert executor.in_flight(W1, KEY) == Idle()
 

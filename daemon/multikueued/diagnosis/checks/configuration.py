@@ -13,6 +13,7 @@ from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
+from multikueue.core.model.name_lists import suggestion
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
@@ -25,7 +26,6 @@ from multikueued.reports.chain import (
     missing_checks,
     without_cluster_queue,
 )
-from multikueued.reports.objects import similar
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
 from multikueued.reports.status import about, daemon_findings, daemon_report
@@ -238,7 +238,9 @@ def dependencies_without_config(facts: Facts) -> Iterator[Spot]:
     known = {name_of(config) for config in facts.objects.configs}
     for entry in facts.settings.dependencies if MULTIKUEUE_CONFIG not in facts.objects.unread else ():
         if entry.config not in known:
-            yield Spot("dependencies", f'there is no MultiKueueConfig "{entry.config}"{similar(entry.config, known)}')
+            yield Spot(
+                "dependencies", f'there is no MultiKueueConfig "{entry.config}"{suggestion(entry.config, known)}'
+            )
 
 
 @check("worker-says")

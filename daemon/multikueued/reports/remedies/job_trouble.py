@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from multikueue.adapters import AVAILABLE, SafeAdapter
-from multikueue.core.model.adapter import Hold
+from multikueue.core.model.adapter import OnHold
 from multikueue.core.model.conditions import condition, conditions, parse_timestamp, timestamp
 from multikueue.core.model.dependencies import dependencies_of
 from multikueue.core.model.names import GVK, Json
@@ -214,7 +214,7 @@ def _trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] 
     troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in TROUBLE if kind in sign.kinds)
     known = next(((remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if waits:
-        return known if known is not None and _hold(job) is Hold.ON else None
+        return known if known is not None and _hold(job) is OnHold.YES else None
     if known is not None or is_ready(job) is not False or not has_run(report, now, NOT_READY_AFTER):
         return known
     late = report.since is not None and now - report.since >= NEVER_READY_AFTER
@@ -272,9 +272,9 @@ def _of_no_pod(job: Json) -> str:
     return f"failed: {failed}" if isinstance(failed, int) and failed > 0 else ""
 
 
-def _hold(job: Json) -> Hold:
+def _hold(job: Json) -> OnHold:
     known = next((kind for kind in AVAILABLE if kind_of(kind.resource.object({})) == kind_of(job)), None)
-    return SafeAdapter(known).hold_here(job) if known is not None else Hold.UNKNOWN
+    return SafeAdapter(known).on_hold_here(job) if known is not None else OnHold.UNKNOWN
 
 
 def _is_outdated(job: Json) -> bool:

@@ -11,7 +11,7 @@ Its questions, from one object to all workers:
 | asked of | seen | unseen |
 |---|---|---|
 | one job copy | `may_have_pods`: it has pods; `may_run`: or may get some | |
-| one worker | `may_run_of_gone`: the Workload is gone | `may_run_unseen`, beside a Workload copy; `may_start_unseen` |
+| one worker | `may_run_of_gone`: the Workload is gone | `may_run_beside`; `may_start_unseen` |
 | the Workload | `may_run_anywhere` | `possible_runs`: where, and until when; `blocking`: those in the way of a record |
 | a worker that has not stopped it | | `unstopped`; `stuck`: for so long that somebody has to act |
 """
@@ -35,7 +35,7 @@ from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import OUT_OF_SYNC, SLICE_REPLACED
 from multikueue.core.workload.seen import graces
 from multikueue.core.workload.seen import worker_states as states
-from multikueue.core.workload.seen.shown import has_its_name
+from multikueue.core.workload.seen.attribution import has_its_name
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
@@ -94,20 +94,20 @@ def _may_run_for(situation: Situation, worker: Worker) -> timedelta:
         return left or situation.settings.worker_lost_timeout
     if _hides_only_jobs(situation, worker) and not (is_new(situation, worker) or _earlier_slices(situation)):
         return _ZERO
-    return assumed_for(situation, worker) if _may_have_one(situation, worker) else _ZERO
+    return assumed_for(situation, worker) if _may_have_a_job(situation, worker) else _ZERO
 
 
 def unstopped(situation: Situation, worker: Worker) -> Json | None:
-    """The Workload copy on a worker in reach whose Kueue has not stopped it, where only jobs of the kind are hidden; of
-    an elastic job any slice's.
+    """A Workload copy on a worker in reach that its Kueue has not stopped, while jobs of the kind cannot be seen there;
+    of an elastic job the copy of any slice. None: there is none.
 
-    No time ends that, since the job is all but certain to run: only that Kueue, sight of the jobs, or a person.
+    Its job almost certainly runs, so no time ends the wait: only the worker's Kueue, sight of the jobs, or a person.
     """
     beside = (worker.copy, *worker.slices) if _hides_jobs(worker) else ()
-    return next((copy for copy in beside if _runs_beside(situation, attrs.evolve(worker, copy=copy))), None)
+    return next((copy for copy in beside if _is_unstopped(situation, attrs.evolve(worker, copy=copy))), None)
 
 
-def _runs_beside(situation: Situation, worker: Worker) -> bool:
+def _is_unstopped(situation: Situation, worker: Worker) -> bool:
     copy = worker.copy if _hides_only_jobs(situation, worker) else None
     if copy is None or is_new(situation, worker) or is_given_up(situation, worker, copy):
         return False
@@ -117,15 +117,15 @@ def _runs_beside(situation: Situation, worker: Worker) -> bool:
 
 
 def _pods_end_in(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer pods of a job may end that its Kueue has stopped, where jobs do not show: their grace period
-    from the last change of anything."""
+    """For how much longer the pods of a job that its Kueue has stopped may be ending, where jobs cannot be seen: their
+    grace period, counted from the last change of anything of the Workload."""
     stopped = worker.facts.has_had_owner and worker.facts.is_stopping and not (worker.in_sight or worker.jobs)
     return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
 
 
 def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
-    """The same of a job copy that was deleted in the background, but for no longer than `podGraceLimit`: nothing shows
-    whether they have ended."""
+    """For how much longer pods of a job copy that was deleted in the background may be ending: their grace period, at
+    most `podGraceLimit`. Nothing shows when they have ended."""
     if worker.pods_left_ago is None:
         return _ZERO
     grace = min(pod_grace(worker.copy or situation.snapshot.workload or {}), situation.settings.pod_grace_limit)
@@ -133,13 +133,13 @@ def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
-    """What is `unstopped` for longer than a start or a short loss takes: somebody has to do something about it."""
+    """A Workload copy that is `unstopped` for longer than a start or a short loss takes: a person has to act."""
     waits = not worker.answered or left_of_short_loss(situation, worker)
     return None if waits else unstopped(situation, worker)
 
 
 def _hides_only_jobs(situation: Situation, worker: Worker) -> bool:
-    """Whether only its jobs are hidden: its Kueue's word counts, though not for the job of an earlier slice."""
+    """Whether its Workload copy is seen and its jobs are not: what its Kueue says of the copy counts."""
     return _hides_jobs(worker) and worker.copy is not None and may_be_ours(situation, worker, worker.copy)
 
 
@@ -148,9 +148,9 @@ def _hides_jobs(worker: Worker) -> bool:
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
-    """Whether its copy was admitted for this attempt and no job is behind it: none is created before the record.
+    """Whether its copy of this attempt is admitted and has no job yet: jobs are created on the recorded worker only.
 
-    Of an attempt that is evicted the record may have been erased before anybody saw it.
+    False for an attempt that is evicted: `clusterName` may have been set and erased before anybody saw it.
     """
     facts, had_it = worker.facts, situation.facts.is_evicted or worker.name == situation.last_worker
     return facts.is_admitted and situation.this_copy(worker) is not None and not (facts.has_had_owner or had_it)
@@ -181,10 +181,10 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
 
 
 def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer the job is waited for that a worker out of sight has, before its Workload copy tells its end.
+    """For how much longer to wait for the job of a worker out of sight; then its Workload copy says how it ended.
 
-    Of a worker that comes back the Workloads are read first: its jobs have the time of a first answer, however long it
-    was away. Where jobs cannot be read, time runs out for a copy that has ended, and for nothing else.
+    A worker that comes back shows its Workloads before its jobs: these have the time of a first answer, however long it
+    was away. Where jobs cannot be read, the wait is over some time only for a copy that has ended.
     """
     left, quiet_for = assumed_for(situation, worker), situation.snapshot.quiet_for
     if not (worker.reachable and worker.facts.has_ended):
@@ -195,7 +195,7 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
 
 
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
-    """For how much longer a loss counts as short; zero: it is in sight, or out of it for longer."""
+    """For how much longer a loss counts as short; zero: the worker is in sight, or has been lost for longer."""
     match worker.reach, worker.kind:
         case states.Lost(datetime() as since), _:
             return max(_ZERO, graces.SHORT_LOSS - (situation.now - since))
@@ -205,21 +205,22 @@ def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
 
 
 def _seen_lost(situation: Situation, worker: Worker, noted: datetime) -> datetime:
-    """Since when the worker is lost. The recorded one has admitted this attempt, so it was seen after that began.
+    """Since when the worker is lost; the recorded worker at the earliest since this attempt got its quota.
 
-    What stands on its MultiKueueCluster may be an earlier loss: a process may end before it can write that it is over.
+    It has admitted this attempt, so it was seen after that. The time on its MultiKueueCluster may be of an earlier
+    loss: a process may end before it has written that the worker is back.
     """
     began = situation.facts.reserved_at if situation.recorded_on == worker.name else None
     return noted if began is None else max(noted, min(began, situation.now))
 
 
 def _runs_for_other_slice(situation: Situation, worker: Worker) -> bool:
-    """Whether an elastic job is seen to run there for another slice: this one did not get its place."""
+    """Whether an elastic job runs there, as far as is seen, for another slice, whose place this one did not get."""
     job = situation.shared_job_on(worker) if situation.facts.is_elastic else None
     return job is not None and situation.whose(worker, job).runs_for_it and situation.adapter.outcome(job) is None
 
 
-def _may_have_one(situation: Situation, worker: Worker) -> bool:
+def _may_have_a_job(situation: Situation, worker: Worker) -> bool:
     """Whether a job of this Workload may be on a worker out of sight."""
     if isinstance(worker.creation, states.Unanswered):
         return True
@@ -244,10 +245,11 @@ def _may_have_one(situation: Situation, worker: Worker) -> bool:
 
 
 def _ran_with_another(situation: Situation) -> bool:
-    """Whether the manager's job may have run with another Workload, that is gone: it says so, or its spec has changed.
+    """Whether the manager's job may have run with an earlier Workload, which is gone: its status shows a run, or its
+    spec was changed.
 
-    Kueue makes a Workload again as somebody changes its job, and has written `spec.suspend` by then: perhaps before any
-    status was shown. One that does not show its copy's status is older than a Workload that is not its first.
+    When somebody changes a job, Kueue suspends it and makes another Workload, perhaps before any status was synced. Of
+    a kind whose status is not synced, age tells: the job is older than a Workload that is not its first.
     """
     adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
     if adapter is None:
@@ -261,7 +263,7 @@ def _ran_with_another(situation: Situation) -> bool:
 def earlier_jobs(situation: Situation, worker: Worker) -> Iterator[JobCopy]:
     """The job copies of earlier attempts that a worker shows, or showed last, and that may have pods.
 
-    In sight each is waited for as long as it is seen; out of sight it may run on.
+    Each is waited for: on a worker in sight until it is gone, out of sight because it may run on.
     """
     for job in worker.all_jobs:
         if job not in worker.jobs and has_its_name(situation.snapshot, job.object):
@@ -277,17 +279,16 @@ def shows_a_run(situation: Situation, worker: Worker) -> bool:
 
 
 def may_be_ours(situation: Situation, worker: Worker, copy: Json) -> bool:
-    """Whether what runs with a copy there may be this Workload's: its mark tells. What has none may be anybody's, but
-    where the config lists the worker, or it has had the Workload.
+    """Whether a copy there may be this Workload's: its mark proves it. A copy without proof counts only on a worker of
+    the config, or on one that has had the Workload; elsewhere it may be anybody's.
     """
     had_it = situation.last_worker, last_place(situation.workload)
     return situation.whose(worker, copy) is not Whose.UNPROVEN or worker.configured or worker.name in had_it
 
 
 def _earlier_slices(situation: Situation) -> list[Json]:
-    """The slices of an elastic job that this one replaces or joins: their job is its job, whatever was seen of it.
-
-    Nor has the job of one ended that Kueue finished because somebody has changed the job.
+    """The other slices whose job may still run, and is this slice's job: those that are not Finished, were replaced, or
+    were finished because somebody changed the job (`OutOfSync`). Empty unless the job is elastic.
     """
     if not situation.facts.is_elastic:
         return []
@@ -296,13 +297,13 @@ def _earlier_slices(situation: Situation) -> list[Json]:
 
 
 def may_have_pods(situation: Situation, job: Json) -> bool:
-    """Whether a job copy that is seen may have pods, be they about to end: it has not ended, and does not deny it."""
+    """Whether a job copy in sight may have pods: it has not ended, and its status does not say that none is left."""
     adapter = situation.snapshot.adapter
     return adapter is None or kinds.may_have_pods(adapter, job)
 
 
 def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
-    """Whether a job copy may have pods, or get some: a Kueue starts what lies beside a copy that gets quota."""
+    """Whether a job copy may have pods, or get some: its Kueue starts it once the Workload copy has quota."""
     if may_have_pods(situation, job):
         return True
     stopped = is_terminating(job) or (worker.facts.is_stopping and not worker.facts.waits_for_quota)
@@ -310,7 +311,7 @@ def may_run(situation: Situation, worker: Worker, job: Json) -> bool:
 
 
 def may_start_unseen(worker: Worker) -> bool:
-    """Whether a worker's Kueue may start the job again, and nobody would see it: the copy has had one."""
+    """Whether a worker's Kueue may start the job again while jobs cannot be seen there."""
     return not worker.in_sight and worker.facts.has_had_owner and worker.facts.waits_for_quota
 
 
@@ -321,9 +322,9 @@ def may_run_anywhere(situation: Situation) -> bool:
 
 
 def may_run_of_gone(situation: Situation, worker: Worker) -> bool:
-    """Whether a worker has a job of a Workload that is gone, as far as can be seen or is assumed.
+    """Whether a worker shows, or is assumed to have, a job of a Workload that is gone.
 
-    One that answers with what cannot be read is waited for as long as one that is lost.
+    A worker whose answers cannot be read is waited for as long as a lost one.
     """
     may_show = worker.in_sight and isinstance(worker.creation, states.Unanswered)
     if worker.jobs or worker.shared or may_show or isinstance(worker.in_flight, states.Creating):
@@ -333,10 +334,12 @@ def may_run_of_gone(situation: Situation, worker: Worker) -> bool:
     return had_it and not worker.in_sight and waits and bool(assumed_for(situation, worker))
 
 
-def may_run_unseen(situation: Situation, worker: Worker, *, asked: bool) -> bool:
-    """Whether something runs beside a Workload copy whose jobs do not show: without the copy nothing would say so.
+def may_run_beside(situation: Situation, worker: Worker, *, asked: bool) -> bool:
+    """Whether a job may run beside the Workload copy, while jobs cannot be seen there: then the copy must stay, as
+    nothing else shows the run.
 
-    Where another controller moves the jobs, they never show: then the request to stop them has to do.
+    Of a kind whose jobs another controller moves, no job is ever seen: there it is enough that its Kueue was asked to
+    stop it (`asked`).
     """
     if situation.traits.workload_only and worker.in_sight:
         if situation.snapshot.workload is None or situation.snapshot.quiet_for >= graces.STOP or not worker.facts.runs:

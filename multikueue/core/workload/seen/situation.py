@@ -1,4 +1,4 @@
-"""A snapshot, and what follows from it for more than one row of the plan."""
+"""A snapshot, with the facts derived from it that several rows of the plan ask about."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Situation:
     dispatcher: Dispatcher
     now: datetime
     answers: dict[Callable[[Situation], Any], Any] = attrs.field(factory=dict, init=False, repr=False)
-    """To questions that other modules ask `once`."""
+    """Answers of questions that other modules ask `once`."""
     _whose: dict[tuple[str, int], Whose] = attrs.field(factory=dict, init=False, repr=False)
 
     @cached_property
@@ -96,11 +96,11 @@ class Situation:
 
     @cached_property
     def marks(self) -> Marks:
-        """By which copies are marked."""
+        """Makes the marks of copies, and reads them."""
         return Marks(self.settings.mark_key)
 
     def copy_for(self, worker: Worker) -> Json:
-        """The Workload to create on a worker, to be read only: all but its mark is shared with the other workers'."""
+        """The Workload copy to create on a worker. Read only: all workers' copies share everything but the mark."""
         name_mark = self.marks.of_name(self.snapshot.key, worker.name)
         made, stamp = self._new_copy, attrs.evolve(self.stamp_on(worker), copy_of=name_mark)
         marked = {**annotations_of(made), ATTEMPT_ANNOTATION: stamp.attempt}
@@ -116,7 +116,7 @@ class Situation:
 
     @cached_property
     def job(self) -> Json | None:
-        """The manager's job, any of several; None while none can be seen, as of a kind that is not registered."""
+        """The manager's job, any of several; None: none can be seen, or its kind is not registered."""
         jobs = self.snapshot.jobs
         if self.facts.owner is None or self.snapshot.adapter is None:
             return None
@@ -125,9 +125,9 @@ class Situation:
 
     @cached_property
     def not_delegated(self) -> str | RuleError | None:
-        """Why the manager's own controllers would run the job; None if they leave it to us, or it cannot be seen.
+        """Why the manager's own controllers would run the job; None: they leave it to us, or it cannot be seen.
 
-        An error if that cannot be told: either answer would be wrong.
+        The error of the kind's rule, where that fails: then neither answer is safe.
         """
         if self.job is None:
             return None
@@ -138,10 +138,10 @@ class Situation:
 
     @cached_property
     def free_here(self) -> str:
-        """Why the manager would run its job, too, if its Kueue started that, in words for its user.
+        """Why the manager would run the job, too, once its Kueue starts it, in words for its user; empty: it would not.
 
-        Empty if it would not: most kinds' controllers leave a delegated job alone, and pods are held by our own gate.
-        A pod of a group that cannot be seen may lack it.
+        Most kinds' controllers leave a delegated job alone; pods are held by our scheduling gate. A pod of a group that
+        cannot be seen may lack the gate.
         """
         if not self.traits.keeps_check_pending:
             return ""
@@ -153,23 +153,23 @@ class Situation:
 
     @property
     def may_be_held_here(self) -> bool:
-        """Whether nothing of it would run on the manager, as far as can be seen: pods out of sight have our gate."""
+        """Whether nothing of it would run on the manager, where pods that cannot be seen count as held by our gate."""
         return not self.free_here or (self.settings.pods_ready and not any(self._whys_free))
 
     @cached_property
     def _whys_free(self) -> list[str]:
-        """Of each job that may run yet: why it is not held; empty if it is."""
+        """Of each job that has not ended and is not being deleted: why nothing holds it here; empty: something does."""
         jobs = [job for _, job in sorted(self.snapshot.jobs.items()) if not is_terminating(job)]
         return [self.adapter.why_free(job) for job in jobs if self.adapter.outcome(job) is None]
 
     @property
     def held_here(self) -> bool:
-        """Whether we hold a job of it on the manager, whatever its Kueue does."""
+        """Whether our scheduling gate holds a job of it on the manager, whatever its Kueue does."""
         return self.traits.keeps_check_pending and "" in self._whys_free
 
     @property
     def check_stays_pending(self) -> bool:
-        """Whether a Ready check would start the job on the manager as well, or is not wanted."""
+        """Whether the check never becomes Ready: that would start the job here as well, or the settings forbid it."""
         return self.traits.keeps_check_pending and (not self.settings.pods_ready or bool(self.free_here))
 
     def job_copy_for(self, worker: Worker, job: Json) -> Json:
@@ -235,7 +235,7 @@ class Situation:
 
     @property
     def is_shared(self) -> bool:
-        """Whether another Workload has its job, or may get it: what the job shows is that one's."""
+        """Whether another unfinished Workload is of the same job: then what the job shows is that one's."""
         return any(not workloads.is_finished(other) and not is_terminating(other) for other in self.snapshot.siblings)
 
     @cached_property
@@ -249,7 +249,7 @@ class Situation:
         return job if job is not None and is_copy_of(copy, job) else None
 
     def jobs_on(self, worker: Worker) -> list[Json]:
-        """The copies of its jobs on that worker: one for most kinds. The Workloads of a group share one."""
+        """The job copies of this Workload on that worker: one for most kinds. The Workloads of a group share one."""
         if self.snapshot.adapter is not None and self.facts.has_members:
             return [copy.object for copy in worker.jobs if copy.resource == self.adapter.resource]
         shares = self.facts.component_index is not None
@@ -275,7 +275,7 @@ class Situation:
         return self.marks.proof(copy, self.workload, worker.name)
 
     def whose(self, worker: Worker, copy: Json) -> Whose:
-        """Whose a copy on a worker is: the one answer that all rows go by."""
+        """Whose a copy on a worker is: the only classification that rows use."""
         asked = worker.name, id(copy)  # of the snapshot, so it lives on; rows ask about the same few several times
         if asked not in self._whose:
             self._whose[asked] = self._by_mark(worker, copy)
@@ -301,7 +301,7 @@ class Situation:
         return Whose.ELSEWHERE if mark_of(copy) in self._marks_of_attempt else Whose.EARLIER
 
     def _of_evicted(self, worker: Worker, copy: Json) -> Whose:
-        """Whose it is while an eviction, which erases the record, is under way: any name of the cluster counts."""
+        """The same during an eviction, which erases `clusterName`: a mark for any name of the cluster counts."""
         names, siblings = self.names_of(worker), self.snapshot.siblings
         proofs = {self.marks.proof(copy, self.workload, name) for name in names}
         is_believed = Proof.EXACT in proofs or (Proof.NONE in proofs and self.last_worker in names)
@@ -321,7 +321,7 @@ class Situation:
         return last.worker if last is not None and since is not None and began is not None and since >= began else None
 
     def names_of(self, worker: Worker) -> set[ClusterName]:
-        """All names of a worker's cluster: what was made through any of them shows on it."""
+        """The names of all workers that lead to this one's cluster: each shows what was made through the others."""
         return {worker.name, *(other.name for other in self.workers if other.is_one_with(worker))}
 
     @cached_property
@@ -342,11 +342,11 @@ class Situation:
         )
 
     def has_job(self, worker: Worker) -> bool:
-        """Whether this attempt's job is on that worker, or that of others who share it."""
+        """Whether this attempt's job is on that worker, or one that a sibling shares with it."""
         return any(self.whose(worker, job).runs_for_it for job in self.jobs_on(worker))
 
     def stale_jobs_on(self, worker: Worker) -> list[JobCopy]:
-        """The jobs there that do not count as this attempt's. One that others of the group share is never stale."""
+        """The job copies there that are not this attempt's. The shared job of a group is never stale."""
         if self.facts.component_index is not None:
             return []
         # The job is made after its Workload copy: beside a proven copy, one without proof was there before.
@@ -359,7 +359,7 @@ class Situation:
 
 
 def once(ask: Callable[[Situation], Answer]) -> Callable[[Situation], Answer]:
-    """A question about a situation to which the answer is kept for one decision."""
+    """Keep the answer of a question about a situation for as long as that decision takes."""
 
     @wraps(ask)
     def asked(situation: Situation) -> Answer:

@@ -87,7 +87,7 @@ class Worker:
     in_flight: states.InFlight = attrs.field(default=states.Idle())
     creation: states.Creation = attrs.field(default=states.Untracked())
     refusal: states.Refusal | None = None
-    """Its back-off, while it has one."""
+    """Why it refuses an object of this Workload, and for how long it is not asked again; None: it is asked."""
     namespace: str = ""
     """Where its copies are looked for; empty: in that of the same name."""
     namespace_proven: bool = False
@@ -95,15 +95,15 @@ class Worker:
     copy: Json | None = None
     """The Workload copy there."""
     supplied: tuple[str, ...] = ()
-    """The UIDs of copies there that own what the job needs, as far as is known."""
+    """The UIDs of the copies there that own the job's dependencies, as far as this process knows."""
     jobs: tuple[JobCopy, ...] = ()
-    """Those there that name it."""
+    """The job copies there that name this Workload."""
     shared: tuple[JobCopy, ...] = ()
-    """The owner's job there, where it names another Workload of the same owner or none: see `Snapshot.siblings`."""
+    """Job copies there of the same owner that name another of its Workloads, or none: see `Snapshot.siblings`."""
     slices: tuple[Json, ...] = ()
-    """The Workload copies there of its job's slices that are over on the manager, but not there."""
+    """The Workload copies there of other slices of its job that are Finished on the manager, and not there."""
     pods_left_ago: timedelta | None = None
-    """How long ago a job copy of it that may have had pods went at once, or may have; None: none did."""
+    """How long ago a job copy was gone that may have left pods behind; None: none has."""
     pods: tuple[Json, ...] | None = ()
     """Of a kind with `KindTraits.pods_label`: the pods of an earlier attempt that were found there; None: nobody has
     looked for them yet."""
@@ -112,12 +112,11 @@ class Worker:
     removed: bool = False
     """Whether its MultiKueueCluster is gone, or going."""
     second_of: str = ""
-    """The worker that comes first of those that lead to this one's cluster; empty: it is that itself. See
-    `second_names`."""
+    """The first of several workers that lead to the same cluster; empty: it is this one. See `second_names`."""
     identified: bool = True
     """Whether it is known which cluster it is: if not, another worker may be the same one."""
     is_manager: bool = False
-    """Whether it is the cluster on which its original is."""
+    """Whether it is the manager's own cluster."""
     failed: int = 0
     """How many Workload copies of jobs that have failed are in the namespace there."""
     kueue: WorkerKueue = attrs.field(default=WorkerKueue())
@@ -165,7 +164,7 @@ class Worker:
 
     @property
     def seen(self) -> bool:
-        """Whether this process knows, or knew before the worker was lost, what is there."""
+        """Whether this process has read what is there, now or before the worker was lost."""
         match self.reach, self.kind:
             case ((states.Lost(seen=seen) | states.Opaque(seen=seen)), _):
                 return seen
@@ -175,7 +174,7 @@ class Worker:
 
     @property
     def answered(self) -> bool:
-        """Whether it has answered, or failed to, since this process began to connect: about Workloads and the kind."""
+        """Whether the first lists of Workloads and of the kind were answered, or failed, since this process started."""
         return not isinstance(self.reach, states.Connecting) and not (
             self.reachable and isinstance(self.kind, states.Syncing)
         )
@@ -192,11 +191,11 @@ class Worker:
 
 
 def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
-    """The worker without what is known of this Workload there, which is neither absent nor lost.
+    """The worker without what it shows of this Workload: that is unknown, which is neither absent nor lost.
 
-    Whoever may create or change an object there can bring this about. So nothing follows from it: what cannot be read
-    is not changed or deleted, and no Workload is sent back, finished or given to another worker because of it. It
-    concerns this Workload alone: the worker goes on with all others.
+    Whoever may create or change an object there can bring this about. So objects that cannot be read are not changed or
+    deleted, and no Workload is sent back, finished or given to another worker because of them. Other Workloads go on
+    there.
 
     Args:
         worker: one with an object of this Workload that cannot be read, or of which a decision cannot be made.
@@ -218,7 +217,7 @@ def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
 
 
 def _unseen(state: State) -> State | states.Opaque:
-    """What was seen before tells nothing now. For what does not answer time counts all the same."""
+    """The state of a worker that has shown nothing. How long it has not answered still counts."""
     match state:
         case states.Lost() | states.Unserved():
             return attrs.evolve(state, seen=False)
@@ -235,7 +234,7 @@ class Snapshot:
     workload: Json | None
     """The manager's object; None when it is gone."""
     was_here: bool = attrs.field(default=False, kw_only=True)
-    """Of one that is gone: whether this process has seen it here."""
+    """Whether this process has seen the Workload before it was deleted. Read only where it is gone."""
     check: str | None = None
     """Which of its admission checks is ours; None if none is."""
     config: str = ""
@@ -245,8 +244,8 @@ class Snapshot:
     adapter: JobAdapter | None = None
     """Of the owner's kind; None if that is not registered."""
     unreadable: str = ""
-    """Which object cannot be read of those that every decision needs: this Workload on the manager, or another one of
-    the same job. And why; empty: all can be. `workload` is then what can be told of its metadata."""
+    """Which object that every decision needs cannot be read, and why: this Workload on the manager, or another one of
+    the same job. `workload` has no more than metadata then. Empty: all can be read."""
     unreadable_job: str = ""
     """Which of the manager's jobs cannot be read, and why; empty: all can be. `jobs` is empty then."""
     missing_setting: str = ""
@@ -254,14 +253,14 @@ class Snapshot:
     jobs: Mapping[str, Json] = attrs.field(factory=dict)
     """The manager's jobs by name; empty while the cache does not show them."""
     in_vain: Mapping[str, Json] = attrs.field(factory=dict)
-    """By the name of a job: the patch of its status that the manager answered without changing anything. Its API server
-    drops what its definition of the kind does not know, and fills in what it does."""
+    """By the name of a job: the status patch that the manager's API server accepted, and that changed nothing. It drops
+    fields that its CRD does not have, and fills in defaults."""
     refused_for: timedelta = timedelta(0)
-    """How long the manager's API server has refused each status of its jobs, whatever it said."""
+    """For how long the manager's API server has refused every status of its jobs that was written."""
     last_worker: ClusterName | None = None
     """The worker that was recorded last, in this attempt or an earlier one, as far as this process has seen."""
     placement: Placement | None = None
-    """Its last one, as far as this process has seen, or the one that lasts."""
+    """Its current placement; without one, the last that this process has seen."""
     running_for: timedelta = timedelta.max
     """How long this process has been connecting to workers."""
     quiet_for: timedelta = timedelta(0)
@@ -282,7 +281,7 @@ class Snapshot:
         return frozenset(name for sharer in sharing if (name := cluster_name(sharer)) is not None)
 
     def namespace_for(self, worker: Worker) -> str:
-        """The namespace on a worker for new copies: that of what is there, or may be, else what it is called now."""
+        """The namespace on a worker for new copies: where copies are, or may be; else as it is called there now."""
         looked_at = worker.namespace or self.key.namespace
         if worker.copy is not None or worker.jobs or worker.shared:
             return looked_at

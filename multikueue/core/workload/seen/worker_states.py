@@ -110,11 +110,11 @@ class WritingStatus:
 
 
 @attrs.frozen
-class InDoubt:
-    """What was sent a moment ago failed, and may have been done all the same."""
+class OutcomeUnknown:
+    """Nothing is in flight. The last request failed a moment ago; the worker may have carried it out all the same."""
 
 
-InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus | InDoubt
+InFlight: TypeAlias = Idle | Creating | Removing | WritingStatus | OutcomeUnknown
 """What this process is doing there at this moment."""
 
 

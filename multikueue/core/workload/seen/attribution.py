@@ -1,4 +1,6 @@
-"""What shows on which worker: the four steps from a snapshot to the situation that rows look at, in `situation_of`.
+"""Which copy counts on which worker, and for which Workload: `situation_of` makes of a snapshot what rows look at.
+
+It takes four steps:
 
 1. What is somebody else's does not show.
 2. Several Workloads may lead to one job: the slices of an elastic job, the parts of a group. A job copy names at most
@@ -33,16 +35,16 @@ from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
-    """What rows look at: each copy stands where it counts."""
+    """What rows look at: each copy is on the one worker where it counts."""
     situation = _without_foreign(Situation(snapshot, settings, dispatcher, now))
     return _with_company(with_own_copies(_with_carried_jobs(situation)))
 
 
 def _without_foreign(situation: Situation) -> Situation:
-    """The situation without copies that nothing proves, where the worker gives their namespace to somebody else.
+    """The situation without copies of somebody else.
 
-    Of a Workload that was never seen here it is without what has another key's mark: another manager may have this
-    origin.
+    Where a worker maps namespaces, unproven copies in a namespace that is another's there do not count. For a Workload
+    that was never seen here, neither do copies with the mark of another key: another manager may use the same origin.
     """
     snapshot = situation.snapshot
     if snapshot.workload is None:
@@ -56,7 +58,7 @@ def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
 
 
 def _without_unproven(situation: Situation, worker: Worker) -> Worker:
-    """A worker that had the Workload before its namespaces were named keeps it: there they count as everywhere."""
+    """On a worker that had the Workload before its namespaces were mapped, unproven copies count as elsewhere."""
     own, names = situation.snapshot.key.namespace, worker.names
     had = {situation.recorded_on, situation.snapshot.last_worker, situation.facts.noted_worker}
     had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
@@ -66,7 +68,7 @@ def _without_unproven(situation: Situation, worker: Worker) -> Worker:
 
 
 def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
-    """The worker with those copies that count."""
+    """The worker with only the copies that count."""
     kept = worker.copy if worker.copy is not None and counts(worker.copy) else None
     jobs, shared = (tuple(job for job in listed if counts(job.object)) for listed in (worker.jobs, worker.shared))
     return attrs.evolve(worker, copy=kept, jobs=jobs, shared=shared)
@@ -88,7 +90,7 @@ def _with_those_carried(situation: Situation, worker: Worker) -> Worker:
 
 
 def has_its_name(snapshot: Snapshot, shared: Json) -> bool:
-    """Whether a job of another Workload has the name of this one's: of a job that was deleted, and made again here."""
+    """Whether a job copy of another Workload has the name of this one's job, which was deleted and made again here."""
     workload = snapshot.workload
     return workload is not None and (not may_have_siblings(workload) or _is_of_earlier_job(snapshot, shared))
 
