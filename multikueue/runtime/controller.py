@@ -13,6 +13,7 @@ import anyio
 import attrs
 import structlog
 
+from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
 from multikueue.core.model.names import ObjectKey
@@ -178,6 +179,8 @@ class Controller(Generic[K]):
         try:
             with structlog.contextvars.bound_contextvars(controller=self.name, key=str(key)), own_cancellation():
                 action = await self.reconciler.reconcile(key)
+            if not isinstance(action, Action | None):
+                raise TypeError(f"a reconcile answers with an Action or None, not with {action!r:.100}")
             delay = None if action is None else action.delay
         except Exception as failure:  # it costs this key alone (never its own cancellation)
             error = failure

@@ -97,6 +97,18 @@ def test_a_retry_of_a_job_is_no_remedy_where_its_kind_cannot_be_watched(words: s
     assert ("multikueue retry" in finding.remedy) is helps
 
 
+@pytest.mark.parametrize(
+    "words",
+    [words for row, words in WORKERS if row in ("webhook", "policy", "namespace-missing", "namespace-terminating")],
+)
+def test_what_a_worker_has_refused_is_asked_again_once_it_is_mended(words: str) -> None:
+    """By itself a worker is asked again only after five minutes: until then a remedy without it seems not to work."""
+    finding = found_by(WORKER_RULES, "w1", words, CONTEXT)
+
+    assert finding is not None
+    assert "multikueue retry" in finding.remedy
+
+
 @pytest.mark.parametrize("words", [DENIED, UNWATCHED])
 def test_a_right_that_is_missing_is_granted_to_the_account_that_is_named(words: str) -> None:
     finding = about_worker("w1", words.replace('"x"', f'"{ACCOUNT}"'), CONTEXT)

@@ -219,9 +219,12 @@ async def test_what_is_refused_again_and_again_is_told_once() -> None:
     assert [entry["error"] for entry in entries] == ["may not patch", "may not update"]
 
 
-async def test_a_reconciler_that_answers_something_else_costs_its_key_alone() -> None:
-    """A number for the seconds, as other libraries take it, ended the whole controller."""
-    recorder = Recorder(lambda key, call: cast("Action", 5) if (key, call) == ("a", 1) else Action.done())
+@pytest.mark.parametrize(
+    "answer", [lambda: 5, lambda: 0, lambda: Action, lambda: Action.done, lambda: Action(cast("float", "5"))]
+)
+async def test_a_reconciler_that_answers_something_else_costs_its_key_alone(answer: Callable[[], Any]) -> None:
+    """A number for the seconds, as other libraries take it, ended the whole controller; so did the class itself."""
+    recorder = Recorder(lambda key, call: answer() if (key, call) == ("a", 1) else Action.done())
     controller = Controller("test", recorder)
     controller.enqueue("a")
     controller.enqueue("b", 1)
@@ -229,7 +232,9 @@ async def test_a_reconciler_that_answers_something_else_costs_its_key_alone() ->
         await run_for(10, controller)
     assert [key for key, _ in recorder.calls][-1] == "b"
     assert sorted({key for key, _ in recorder.calls}) == ["a", "b"]
-    assert [entry["event"] for entry in logs if entry["log_level"] == "error"] == ["reconcile failed"]
+    (entry,) = [entry for entry in logs if entry["log_level"] == "error"]
+    assert entry["event"] == "reconcile failed"
+    assert isinstance(entry["exc_info"], TypeError)
 
 
 def test_a_controller_that_would_never_do_anything_is_refused() -> None:

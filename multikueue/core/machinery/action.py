@@ -9,7 +9,7 @@ import attrs
 class Action:
     """The outcome of one reconcile. Build it with `done()` or `after()`; there is no way to say both."""
 
-    delay: float | None
+    delay: float | None = attrs.field(validator=attrs.validators.instance_of((int, float, type(None))))
     """Seconds until the next look; None: only on a change."""
 
     @classmethod
