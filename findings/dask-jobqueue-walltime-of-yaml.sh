@@ -1,5 +1,6 @@
 #!/bin/sh
-# dask-jobqueue 0.9.0 with distributed 2026.8.0 and PyYAML 6.0.3 (Python): the walltime of a job for Slurm, from a file of settings.
+# dask-jobqueue 0.9.0 with distributed 2026.8.0 and PyYAML 6.0.3 (Python): the walltime of a job for Slurm, from a file of
+# settings.
 # Behaviour: YAML 1.1, which PyYAML reads, counts in sixties: 12:00:00 without quotes is the number 43200, and is written for
 # sbatch as it is, which counts minutes: thirty days. 1:30:00 is ninety hours. 01:30:00 and 00:30:00 begin with a zero, are texts
 # and are right. One would have guessed one rule for times that are written alike, or an error for a number; the limit of the

@@ -5,7 +5,7 @@
 # Behaviour: client-go shows that one refusal and asks the plugin again for the next request; lightkube asks again at once, so
 # nobody sees it; client-node runs the plugin anew for each request; kubernetes for Python never runs it a second time, so each
 # later request is refused until the process ends. One would have guessed that a refused token is fetched anew, as by kubectl; a
-# controller in Python works until the first rotation.
+# controller in Python works until the first rotation. (lightkube takes v1beta1 and no v1, so that is what the plugin speaks.)
 # Output seen: client-go: 200 401 200 200, 2 runs; client-node: 200 200 200 200, 4 runs; kubernetes: 200 401 401 401, 1 run;
 # lightkube: 200 200 200 200, 2 runs
 set -eu
@@ -20,7 +20,7 @@ npm install --silent --no-fund --no-audit @kubernetes/client-node@1.4.0 > /dev/n
 cat > plugin.sh <<'PLUGIN'
 run=$(($(cat "$1.runs" 2> /dev/null || echo 0) + 1))
 echo "$run" > "$1.runs"
-echo '{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential", "status": {"token": "'"$1-$run"'"}}'
+echo '{"apiVersion": "client.authentication.k8s.io/v1beta1", "kind": "ExecCredential", "status": {"token": "'"$1-$run"'"}}'
 PLUGIN
 cat > server.py <<'PY'
 import ssl
@@ -142,10 +142,9 @@ users:
 - name: one
   user:
     exec:
-      apiVersion: client.authentication.k8s.io/v1
+      apiVersion: client.authentication.k8s.io/v1beta1
       command: sh
       args: [plugin.sh, $client]
-      interactiveMode: Never
 YAML
 done
 go run . > client-go
@@ -155,6 +154,9 @@ own/bin/python with_lightkube.py > lightkube
 seen=$(for client in client-go client-node kubernetes lightkube; do
     echo "$client: $(paste -s -d ' ' "$client"), runs of the plugin: $(cat "$client.runs")"
 done)
-wanted=''
+wanted='client-go: 200 401 200 200, runs of the plugin: 2
+client-node: 200 200 200 200, runs of the plugin: 4
+kubernetes: 200 401 401 401, runs of the plugin: 1
+lightkube: 200 200 200 200, runs of the plugin: 2'
 echo "$seen"
 [ "$seen" = "$wanted" ] || { echo "it has changed; it was $wanted" >&2; exit 1; }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# github.com/expr-lang/expr v1.17.8, the language of {{= }} in Argo's workflows, and github.com/google/cel-go v0.27.0 (Go), by which API
-# servers check objects: one condition.
+# github.com/expr-lang/expr v1.17.8, the language of {{= }} in Argo's workflows, and github.com/google/cel-go v0.27.0 (Go), by
+# which API servers check objects: one condition.
 # Behaviour: the texts are alike, and each of these is read by both. 7 / 2 is 3.5 in expr and 3 in CEL; a label that is not there
 # is nil in expr, so that the comparison is false, and an error in CEL; one more than the largest integer wraps around without a
 # word in expr, and is an error in CEL; [-1] is the last entry in expr, and an error in CEL. One would have guessed one answer, or

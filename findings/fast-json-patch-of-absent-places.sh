@@ -1,10 +1,10 @@
 #!/bin/sh
 # fast-json-patch 3.1.1 (JavaScript), applyPatch, and gopkg.in/evanphx/json-patch.v4 v4.13.0 (Go), by which API servers apply JSON
 # patches: operations on what is not there.
-# Behaviour: RFC 6902 wants the place to exist. In JavaScript a remove and a move from an absent member do nothing, and a replace of
-# the fourth entry of a list of one fills the list up with nulls; nothing is thrown unless the third argument, validate, is true.
-# In Go these are errors, but a replace of an absent member adds it, as in JavaScript. One would have guessed an error for each, in
-# both; a webhook's patch that works in its tests fails each object in the cluster.
+# Behaviour: RFC 6902 wants the place to exist. In JavaScript a remove and a move from an absent member do nothing, and a replace
+# of the fourth entry of a list of one fills the list up with nulls; nothing is thrown unless the third argument, validate, is
+# true. In Go these are errors, but a replace of an absent member adds it, as in JavaScript. One would have guessed an error for
+# each, in both; a webhook's patch that works in its tests fails each object in the cluster.
 # Output seen: remove: {"a":[1]}, error; move: {"a":[1]}, error; replace /a/3: {"a":[1,null,null,2]}, error; replace /b:
 # {"a":[1],"b":2}, {"a":[1],"b":2}
 set -eu

@@ -4,8 +4,8 @@
 # that fits "2026-01" and "v2026-01-02" is an error for "2026-01-02", and a text put behind a date is put behind that number. One
 # would have guessed that what is in quotes stays a text, as "2026" and "10:30" do; it matters to who compares versions or the
 # names of nightly runs, which look like dates.
-# Output seen: "2026-01" =~ "^2026": true; "v2026-01-02" =~ "2026": true; "2026-01-02" =~ "^2026": error;
-# "2026-01-02" + "-run" == "2026-01-02-run": false; "2026-01" + "-run" == "2026-01-run": true; "3:04PM" =~ "^3": error
+# Output seen: "2026-01" =~ "^2026": true; "v2026-01-02" =~ "2026": true; "2026-01-02" =~ "^2026": error; "2026-01-02" + "-run" ==
+# "2026-01-02-run": false; "2026-01" + "-run" == "2026-01-run": true; "3:04PM" =~ "^3": error
 set -eu
 folder=$(mktemp -d)
 trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT

@@ -1,10 +1,10 @@
 #!/bin/sh
-# k8s.io/client-go v0.36.3 (Go), kr8s 0.20.15 and lightkube 1.0.1 (Python) and @kubernetes/client-node 1.4.0 (JavaScript): KUBECONFIG
-# with two files that both call their cluster "kind", as tools do that make clusters by one pattern.
-# Behaviour: client-go, and kubectl with it, takes context, cluster and user of the first file. kr8s takes the context and the user
-# of the first and the cluster of the second, so the token of one cluster is sent to the other. client-node raises an error for a
-# name that is there twice, lightkube one for each KUBECONFIG of two files, which it takes for one name. One would have guessed
-# that all work on the cluster that kubectl shows; each file alone is read by all alike.
+# k8s.io/client-go v0.36.3 (Go), kr8s 0.20.15 and lightkube 1.0.1 (Python) and @kubernetes/client-node 1.4.0 (JavaScript):
+# KUBECONFIG with two files that both call their cluster "kind", as tools do that make clusters by one pattern.
+# Behaviour: client-go, and kubectl with it, takes context, cluster and user of the first file. kr8s takes the context and the
+# user of the first and the cluster of the second, so the token of one cluster is sent to the other. client-node raises an error
+# for a name that is there twice, lightkube one for each KUBECONFIG of two files, which it takes for one name. One would have
+# guessed that all work on the cluster that kubectl shows; each file alone is read by all alike.
 # Output seen: client-go: first, token first; kr8s: second, token first; lightkube: ConfigError; client-node: Duplicate cluster:
 # kind
 set -eu

@@ -1,5 +1,6 @@
 #!/bin/sh
-# k8s.io/apimachinery v0.36.3 (Go), metav1.FormatLabelSelector, by which kubectl writes selectors: an empty selector and none at all.
+# k8s.io/apimachinery v0.36.3 (Go), metav1.FormatLabelSelector, by which kubectl writes selectors: an empty selector and none at
+# all.
 # Behaviour: both are written as "<none>", though the empty one selects each object and the absent one none. One would have
 # guessed two texts for two opposites; who reads which namespaces a queue or a policy takes cannot tell all from none.
 # Output seen: empty: <none>, selects true; absent: <none>, selects false; a=b: a=b, selects true

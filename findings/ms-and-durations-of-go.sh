@@ -2,8 +2,8 @@
 # ms 2.1.3 (JavaScript), by which servers and their settings read times, and metav1.Duration of k8s.io/apimachinery v0.36.3 (Go),
 # which writes them in Kubernetes' objects.
 # Behaviour: ms reads one number and one unit. Go writes each duration that is a minute or longer in more than one, 5m as 5m0s, so
-# what a person wrote as 5m is undefined once a controller has written the object; what is below a minute is read. One would
-# have guessed that a time that was read is still read after a round trip, or an error: undefined, as a timeout, is mostly none.
+# what a person wrote as 5m is undefined once a controller has written the object; what is below a minute is read. One would have
+# guessed that a time that was read is still read after a round trip, or an error: undefined, as a timeout, is mostly none.
 # Output seen: 30s: 30000, as 30s: 30000; 5m: 300000, as 5m0s: undefined; 90m: 5400000, as 1h30m0s: undefined
 set -eu
 folder=$(mktemp -d)

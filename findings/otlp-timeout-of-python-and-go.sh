@@ -1,10 +1,10 @@
 #!/bin/sh
-# opentelemetry-exporter-otlp-proto-http 1.45.2 (Python) and go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp v1.47.0
-# (Go): OTEL_EXPORTER_OTLP_TIMEOUT=900, and a collector that answers after two seconds.
-# Behaviour: the specification counts milliseconds, and so does Go, which gives up after 0.9 s. Python counts seconds, waits and is
-# answered; it would wait for a quarter of an hour. (The delay of its batches, in OTEL_BSP_SCHEDULE_DELAY, is in milliseconds.) One
-# would have guessed one unit for one name; with 10000, as set for all pods of a cluster, a collector that hangs holds the last
-# export of a program in Python for hours.
+# opentelemetry-exporter-otlp-proto-http 1.45.2 (Python) and go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp
+# v1.47.0 (Go): OTEL_EXPORTER_OTLP_TIMEOUT=900, and a collector that answers after two seconds.
+# Behaviour: the specification counts milliseconds, and so does Go, which gives up after 0.9 s. Python counts seconds, waits and
+# is answered; it would wait for a quarter of an hour. (The delay of its batches, in OTEL_BSP_SCHEDULE_DELAY, is in milliseconds.)
+# One would have guessed one unit for one name; with 10000, as set for all pods of a cluster, a collector that hangs holds the
+# last export of a program in Python for hours.
 # Output seen: python: SUCCESS; go: error
 set -eu
 folder=$(mktemp -d)

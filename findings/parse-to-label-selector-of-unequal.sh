@@ -1,9 +1,9 @@
 #!/bin/sh
 # k8s.io/apimachinery v0.36.3 (Go), labels.Parse, which reads what kubectl -l takes, and metav1.ParseToLabelSelector: one text.
-# Behaviour: "b!=c" is read by the one and for the other "!=" is no valid operator, though it makes a NotIn of "b notin (c)", which
-# says the same; b>5 is refused as well. What the first has read, it writes as b!=c, so a text that came out of a selector may not
-# go in again. One would have guessed that a LabelSelector is made of each text that it can express; it matters to who takes a
-# selector from a command line into an object.
+# Behaviour: "b!=c" is read by the one and for the other "!=" is no valid operator, though it makes a NotIn of "b notin (c)",
+# which says the same; b>5 is refused as well. What the first has read, it writes as b!=c, so a text that came out of a selector
+# may not go in again. One would have guessed that a LabelSelector is made of each text that it can express; it matters to who
+# takes a selector from a command line into an object.
 # Output seen: b=c: read, read; b in (c): read, read; b notin (c): read, read; b!=c: read, error; !b: read, read; b>5: read, error
 set -eu
 folder=$(mktemp -d)

@@ -1,10 +1,11 @@
 #!/bin/sh
-# jsonschema 4.26.0 (Python) and k8s.io/apiextensions-apiserver v0.36.3 (Go), which checks custom resources: multipleOf 0.1, as for
-# a share of a GPU in tenths.
-# Behaviour: for Python 0.3, 0.6 and 0.7 are no multiples of 0.1, as the quotient of the two floats is not whole; for the API server
-# each tenth is one, and 0.25 for neither. One would have guessed that one JSON schema says one thing, and that three tenths are
-# tenths; a check before the job is sent refuses what the cluster takes.
-# Output seen: 0.1: True true; 0.2: True true; 0.3: False true; 0.5: True true; 0.6: False true; 0.7: False true; 0.25: False false
+# jsonschema 4.26.0 (Python) and k8s.io/apiextensions-apiserver v0.36.3 (Go), which checks custom resources: multipleOf 0.1, as
+# for a share of a GPU in tenths.
+# Behaviour: for Python 0.3, 0.6 and 0.7 are no multiples of 0.1, as the quotient of the two floats is not whole; for the API
+# server each tenth is one, and 0.25 for neither. One would have guessed that one JSON schema says one thing, and that three
+# tenths are tenths; a check before the job is sent refuses what the cluster takes.
+# Output seen: 0.1: True true; 0.2: True true; 0.3: False true; 0.5: True true; 0.6: False true; 0.7: False true; 0.25: False
+# false
 set -eu
 folder=$(mktemp -d)
 trap 'chmod -R u+w "$folder"; rm -rf "$folder"' EXIT

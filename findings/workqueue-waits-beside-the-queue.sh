@@ -1,9 +1,10 @@
 #!/bin/sh
 # k8s.io/client-go v0.36.3 (Go), util/workqueue, by which controllers work: an object that waits for its next try, and an event of
 # it meanwhile.
-# Behaviour: Add twice is one entry, and AddAfter twice is one, with the shorter wait. AddAfter and Add are two: the object is done
-# at once for the event, and once more when the wait is over, whatever came of the first; Forget does not take the wait back. One
-# would have guessed that a queue without duplicates has none; who counts tries, or calls a slow cluster at each, does so twice.
+# Behaviour: Add twice is one entry, and AddAfter twice is one, with the shorter wait. AddAfter and Add are two: the object is
+# done at once for the event, and once more when the wait is over, whatever came of the first; Forget does not take the wait back.
+# One would have guessed that a queue without duplicates has none; who counts tries, or calls a slow cluster at each, does so
+# twice.
 # Output seen: Add, Add: 1; AddAfter, AddAfter: 1; AddAfter, Add: 2; AddRateLimited, Add, Forget: 2
 set -eu
 folder=$(mktemp -d)
