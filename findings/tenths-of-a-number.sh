@@ -4,7 +4,8 @@
 # Behaviour: for Python 0.3 is no multiple of 0.1, as the quotient of the two floats is not whole; for the API server it is. A
 # whole number without a point, 1, which is how JSON is mostly written, is one for Python; the API server makes a whole number of
 # 0.1 for it, which is 0, and refuses: "factor MultipleOf declared for ... must be positive: 0". 1.0 it takes. One would have
-# guessed that one schema says one thing, and that 1 is ten tenths; a share of a whole GPU cannot be written.
+# guessed that one schema says one thing, and that 1 is ten tenths; a share of one whole GPU is refused unless it is written as
+# 1.0.
 # Output seen: 0.1: True true; 0.25: False false; 0.3: False true; 0.5: True true; 0.7: False true; 1.0: True true; 1: True false
 set -eu
 folder=$(mktemp -d)
