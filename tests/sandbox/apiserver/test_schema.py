@@ -57,6 +57,9 @@ def test_defaults_are_not_shared() -> None:
         ({"type": "integer"}, True, "FieldValueTypeInvalid"),
         ({"type": "integer", "minimum": 1}, 0, "FieldValueInvalid"),
         ({"type": "integer", "maximum": 1, "exclusiveMaximum": True}, 1, "FieldValueInvalid"),
+        ({"type": "integer", "multipleOf": 2}, 3, "FieldValueInvalid"),
+        ({"type": "number", "multipleOf": 0.1}, 0.25, "FieldValueInvalid"),
+        ({"type": "number", "multipleOf": 0.1}, 1e308, "FieldValueInvalid"),
         ({"type": "string", "enum": ["a"]}, "b", "FieldValueNotSupported"),
         ({"type": "string", "maxLength": 1}, "bb", "FieldValueTooLong"),
         ({"type": "string", "pattern": "^a$"}, "b", "FieldValueInvalid"),
@@ -79,6 +82,9 @@ def test_each_rule_refuses_with_its_reason(schema: Json, value: Any, reason: str
     [
         ({"type": "integer"}, 3.0),
         ({"type": "number"}, 3),
+        ({"type": "number", "multipleOf": 0.1}, 0.3),
+        ({"type": "number", "multipleOf": 0.1}, 0.0),
+        ({"type": "number", "multipleOf": 1.5}, 1),
         ({"x-kubernetes-int-or-string": True}, "50%"),
         ({"type": "string", "nullable": True}, None),
         ({"oneOf": [{"type": "string"}, {"type": "integer"}]}, 1),
@@ -87,6 +93,14 @@ def test_each_rule_refuses_with_its_reason(schema: Json, value: Any, reason: str
 def test_what_fits_is_accepted(schema: Json, value: Any) -> None:
     """The server is not stricter than it must be."""
     assert not list(validate(schema, value))
+
+
+def test_a_whole_number_is_no_multiple_of_a_fraction() -> None:
+    """As API servers have it (findings/tenths-of-a-number.sh): 1.0 is ten tenths, and 1 is refused."""
+    schema = fields(share={"type": "number", "multipleOf": 0.1})
+    assert not list(validate(schema, {"share": 1.0}))
+    (cause,) = validate(schema, {"share": 1})
+    assert cause.message == "Invalid value: 0: factor MultipleOf declared for share must be positive: 0"
 
 
 def test_patterns_of_re2_work_in_python() -> None:

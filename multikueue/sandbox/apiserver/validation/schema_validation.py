@@ -176,8 +176,23 @@ def _check_number(schema: Json, value: float, name: str) -> Iterator[Cause]:
         yield _invalid(name, value, f"should be greater than or equal to {low}")
     if high is not None and (value > high or (schema.get("exclusiveMaximum") and value == high)):
         yield _invalid(name, value, f"should be less than or equal to {high}")
-    if "multipleOf" in schema and value % schema["multipleOf"]:
-        yield _invalid(name, value, f"should be a multiple of {schema['multipleOf']}")
+    if "multipleOf" in schema:
+        yield from _check_multiple(schema["multipleOf"], value, name)
+
+
+def _check_multiple(factor: float, value: float, name: str) -> Iterator[Cause]:
+    """As kube-openapi: of whole numbers by what is whole in the factor, of others within a billionth."""
+    if isinstance(value, int) and not int(factor):
+        message = f"Invalid value: 0: factor MultipleOf declared for {name} must be positive: 0"
+        yield Cause("FieldValueInvalid", name, message)
+        return
+    if isinstance(value, int):
+        fits = value % int(factor) == 0
+    else:
+        times = value / factor
+        fits = abs(times) < 2**53 and abs(times - round(times)) <= abs(round(times)) * 1e-9
+    if not fits:
+        yield _invalid(name, value, f"should be a multiple of {factor}")
 
 
 def _check_length(schema: Json, value: list[Any], name: str) -> Iterator[Cause]:
