@@ -16,7 +16,6 @@ from typing import Final
 
 from multikueue.adapters.rules import finished_by
 from multikueue.adapters.words import SUSPENDED, Words
-from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import (
     conditions,
     find,
@@ -40,11 +39,8 @@ WORDS: Final = Words(
 job_outcome = finished_by("Complete", "Failed")
 
 
-def settled_end(job: Json) -> Outcome | None:
-    """How a Job can only end, as its conditions say already; None while that is open."""
-    if job_outcome(job) is not None:
-        return job_outcome(job)
-    return finished_by(_ANNOUNCED_BY["Complete"], _ANNOUNCED_BY["Failed"])(job)
+settled_end = finished_by(_ANNOUNCED_BY["Complete"], _ANNOUNCED_BY["Failed"])
+"""How a Job can only end, as its conditions say already; None while that is open."""
 
 
 def job_status(local: Json, remote: Json, now: datetime) -> Json | None:

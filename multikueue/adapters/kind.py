@@ -239,7 +239,7 @@ class JobKind:
 
     def settled_end(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
-        return self.status.settled(job)
+        return self.status.finished(job) or self.status.settled(job)
 
     def settled_patch(self, local: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""

@@ -179,7 +179,7 @@ class StatusRules:
     all_finished: Callable[[Sequence[Json]], Outcome | None] | None = None
     """How the jobs of one Workload ended, for kinds of which there may be several."""
     settled: Callable[[Json], Outcome | None] = never_finished
-    """How a job can only end, by what is on its status already, whoever has put it there."""
+    """How a job that has not ended can only end, by what is on its status already, whoever has put it there."""
     at_settled_end: Callable[[Json, datetime], Json | None] = lambda local, now: None
     """(manager's job, now) -> its status with that end, once nothing of it runs; None if it has ended."""
     active: Callable[[Json], bool] | None = None

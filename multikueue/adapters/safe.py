@@ -188,7 +188,7 @@ class SafeAdapter:
 
     def settled_end(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
-        return self._tried("settled", job, None, lambda: self.row.settled_end(job))
+        return self._tried("finished", job, None, lambda: self.row.settled_end(job))
 
     def settled_patch(self, local: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""

@@ -101,7 +101,7 @@ class JobReport:
 
     @property
     def words(self) -> dict[str, str]:
-        """What remedies fill in."""
+        """What remedies fill in. `worker` is the one that has the job: what is about another one says so itself."""
         named = {"job": self.job, "namespace": self.namespace, "workload": self.workload}
         return {**named, "queue": self.queue, "cluster_queue": self.cluster_queue, "worker": self.worker}
 

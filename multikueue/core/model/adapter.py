@@ -180,9 +180,11 @@ class JobAdapter(Protocol):
         """Status patch that says "nothing runs", for a job whose copy is gone; None if it says so already."""
 
     def settled_end(self, job: Json) -> Outcome | None:
-        """How the job can only end, by what its status has already, whoever has put it there; None while that is open.
+        """How the job has ended, or can only end by what its status has already, whoever has put it there; None while
+        that is open.
 
-        Where the local job has it and its copy has not, somebody asks that the run be stopped, and ended in this way.
+        Where the local job has it and its copy has not, it has run, or somebody asks that the run be stopped, and ended
+        in this way.
         """
 
     def settled_patch(self, local: Json, now: datetime) -> Json | None:

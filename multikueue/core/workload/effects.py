@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Literal, TypeAlias
 
@@ -208,15 +208,11 @@ Effect: TypeAlias = (
 )
 
 
-def _in_order(effects: Iterable[Effect]) -> tuple[Effect, ...]:
-    return tuple(effects)
-
-
 @attrs.frozen
 class Plan:
     """The outcome of one decision."""
 
-    effects: tuple[Effect, ...] = attrs.field(default=(), converter=_in_order)
+    effects: tuple[Effect, ...] = attrs.field(default=(), converter=tuple[Effect, ...])
     look_again: float | None = None
     """Seconds after which time alone may change the decision; None: only a change can."""
     row: str = ""

@@ -47,10 +47,16 @@ def sync_end(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Pl
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
         return Plan(patches, row="its job does not show it").within(left)
-    again = FINISHING if patches else FINISHING - situation.snapshot.quiet_for
-    if ends and again > timedelta(0):
+    if ends and (again := finished_in(situation, patches)):
         return Plan(patches, row="Kueue finishes it").within(again)
     return Plan((*patches, finish(situation, outcome)), row="finish")
+
+
+def finished_in(situation: Situation, shown: Sequence[Effect]) -> timedelta:
+    """For how much longer the manager's Kueue is given to finish the Workload of a job whose end it sees, or will see
+    once this is `shown`; zero: we finish it.
+    """
+    return max(timedelta(0), FINISHING - (timedelta(0) if shown else situation.snapshot.quiet_for))
 
 
 def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:

@@ -28,7 +28,7 @@ from multikueue.core.workload.check_updates import finish, note_last_worker, req
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.leftovers import quota_kept_for, unseen
 from multikueue.core.workload.removal import remove, remove_all, stop
-from multikueue.core.workload.seen.graces import FINISHING, GONE_AGAIN, RESUMING, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
+from multikueue.core.workload.seen.graces import GONE_AGAIN, RESUMING, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.seen.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -249,14 +249,16 @@ def settled_end(situation: Situation) -> tuple[Json, Outcome] | None:
 
 
 def end_settled(situation: Situation, settled: tuple[Json, Outcome]) -> Plan:
-    """Stop the copies; then write the settled end on the manager's job, which may never have been started."""
+    """Stop the copies; then write the settled end on the manager's job, which may never have been started. Kueue has
+    time to finish the Workload of a job that shows its end.
+    """
     (job, end), adapter = settled, situation.adapter
     patch = adapter.settled_patch(job, situation.now) if situation.snapshot.refused_for < SYNC_GRACE else None
     shown = tuple(ending.patch_status(situation, job, patch))
-    shows = Plan(shown, row="show it").within(FINISHING)
-    ends = Plan([finish(situation, end)], row="finish")
+    again = ending.finished_in(situation, shown)
+    shows, ends = Plan(shown, row="show it").within(again), Plan([finish(situation, end)], row="finish")
     left = quota_kept_for(situation) if situation.facts.gives_quota_back else None
-    return _stop_first(situation, shows if shown or situation.snapshot.quiet_for < FINISHING else ends).within(left)
+    return _stop_first(situation, shows if again else ends).within(left)
 
 
 def job_stopped_here(situation: Situation) -> Json | None:

@@ -15,8 +15,10 @@ from multikueue.core.model.conditions import conditions, parse_timestamp
 from multikueue.core.model.labels import COPY_OF_ANNOTATION
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import dig, uid, with_value
+from tests.adapters.kinds import case_of
 from tests.core.building import EARLIER, JOB_NAME, UNMARKED, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
+    FINISHING,
     NOW,
     RESUMING,
     AnnounceWorkload,
@@ -39,6 +41,7 @@ READY = workload(cluster="w1", check="Ready")
 TARGET = {"type": "FailureTarget", "status": "True", "reason": "ManuallyTerminated", "message": "by hand"}
 STATUS: Json = {"active": 1, "startTime": "2026-11-21T11:00:00Z", "conditions": [TARGET]}
 TERMINATED = job(suspended=False, status=STATUS)
+ENDING = [kind for kind in AVAILABLE if case_of(kind).succeeded is not None]
 
 
 def runs(status: Json | None = None, local: Json = READY) -> Worker:
@@ -101,6 +104,23 @@ class TestSettledEnds:
         write = sole(ApplyStatus, decide(late).effects)
         assert write.object["status"]["conditions"][-1]["reason"] == "Failed"
         assert write.object["status"]["conditions"][-1]["message"] == "by hand"
+
+    @pytest.mark.parametrize("place", [worker("w1"), worker("w1", reach=Lost(NOW - timedelta(minutes=15)))])
+    @pytest.mark.parametrize("kind", ENDING, ids=lambda kind: kind.resource.gvk.kind)
+    def test_what_shows_its_end_has_run_whatever_becomes_of_its_copies(self, kind: JobKind, place: Worker) -> None:
+        """They were deleted, or their worker was lost, before its Kueue had finished the Workload: it ran again."""
+        gvk = kind.resource.gvk
+        ended = {
+            **job(suspended=False),
+            "apiVersion": gvk.api_version,
+            "kind": gvk.kind,
+            "status": case_of(kind).succeeded,
+        }
+        local = workload(cluster="w1", check="Ready", admitted=True, owner=(gvk.api_version, gvk.kind))
+        seen = snapshot(local, place, job=ended, adapter=kind, quiet_for=timedelta(seconds=20))
+        assert (words(seen), decide(seen).look_again) == ([], 10.0)
+        (written,) = words(attrs.evolve(seen, quiet_for=FINISHING))
+        assert written.startswith("finish Succeeded")
 
     @pytest.mark.parametrize("where", [ClusterName("w1"), None], ids=["had a worker", "never started"])
     def test_an_end_that_was_refused_is_shown_once_it_is_taken(self, where: ClusterName | None) -> None:
