@@ -70,16 +70,20 @@ def measure(folder: Path, runs: int, count: int) -> None:
 
 
 def table(folder: Path) -> str:
-    """The medians, and of each pair how `scored` is beside AllAtOnce."""
+    """The medians of both, and of the pairs' ratios: one runs after the other, and from pair to pair the speed of the
+    machine differs by more than the two do.
+    """
     lines = ["| workers | beside it | | AllAtOnce | scored | ratio | target |", "|---|---|---|---|---|---|---|"]
     for workers in FLEETS:
         for load in BUSY:
             both = [_runs(folder / f"{workers}-{load}-{name}") for name in DISPATCHERS]
             for what, target, figure in _FIGURES:
-                first, other = (median(map(figure, runs)) for runs in both)
+                values = [[*map(figure, runs)] for runs in both]
+                first, other = map(median, values)
+                ratio = median(mine / its for its, mine in zip(*values, strict=True))
                 wanted = target.partition(": ")[2] if target.startswith(f"{workers}:") else ""
                 shown = " | ".join(f"{value:,.0f}" if value >= 1000 else f"{value:.4g}" for value in (first, other))
-                lines.append(f"| {workers} | {load} | {what} | {shown} | {other / first:.2f} | {wanted} |")
+                lines.append(f"| {workers} | {load} | {what} | {shown} | {ratio:.2f} | {wanted} |")
     return "\n".join(lines)
 
 
