@@ -15,7 +15,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import why_nothing_new
-from multikueued.reports.cluster_answers import WorkerState, cluster_answer
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
@@ -70,7 +70,7 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
     return tuple(
         _report(
             name,
-            objects.clusters_by_name.get(name),
+            objects,
             (running[name], waiting[name]),
             used.get(name, {}),
             quota_of(
@@ -85,18 +85,19 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
 
 def _report(
     name: str,
-    cluster: Json | None,
+    objects: ManagerObjects,
     counts: tuple[int, int],
     used: Mapping[str, str],
     quota: WorkerQuota,
     checks: tuple[str, ...],
 ) -> WorkerReport:
     running, waiting = counts
+    cluster = objects.clusters_by_name.get(name)
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
         counted = running, waiting, used, quota
         return WorkerReport(name, WorkerState.MISSING, False, None, *counted, error, "", 0, None, checks)
-    said, hold = cluster_answer(cluster), why_nothing_new(cluster)
+    said, hold = objects.cluster_answers[name], why_nothing_new(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,

@@ -260,7 +260,10 @@ def own_trouble(job: Json, report: JobReport, workload: Json | None, now: dateti
 
 def kind_of(job: Json) -> str:
     """As the rows name it."""
-    gvk = GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or ""))
+    return _named(GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or "")))
+
+
+def _named(gvk: GVK) -> str:
     return f"{gvk.kind}.{gvk.group}"
 
 
@@ -273,7 +276,8 @@ def _of_no_pod(job: Json) -> str:
 
 
 def _hold(job: Json) -> OnHold:
-    known = next((kind for kind in AVAILABLE if kind_of(kind.resource.object({})) == kind_of(job)), None)
+    named = kind_of(job)
+    known = next((row for row in AVAILABLE if _named(row.resource.gvk) == named), None)
     return SafeAdapter(known).on_hold_here(job) if known is not None else OnHold.UNKNOWN
 
 

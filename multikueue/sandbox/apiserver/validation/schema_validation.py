@@ -182,12 +182,12 @@ def _check_number(schema: Json, value: float, name: str) -> Iterator[Cause]:
 
 def _check_multiple(factor: float, value: float, name: str) -> Iterator[Cause]:
     """As kube-openapi: of whole numbers by what is whole in the factor, of others within a billionth."""
-    if isinstance(value, int) and not int(factor):
-        message = f"Invalid value: 0: factor MultipleOf declared for {name} must be positive: 0"
-        yield Cause("FieldValueInvalid", name, message)
-        return
     if isinstance(value, int):
-        fits = value % int(factor) == 0
+        if not (whole := int(factor)):
+            message = f"Invalid value: 0: factor MultipleOf declared for {name} must be positive: 0"
+            yield Cause("FieldValueInvalid", name, message)
+            return
+        fits = value % whole == 0
     else:
         times = value / factor
         fits = abs(times) < 2**53 and abs(times - round(times)) <= abs(round(times)) * 1e-9
