@@ -25,7 +25,7 @@ from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.core.model.outside_text import plain
-from multikueue.core.model.placements import FAULT, KEPT, is_fault, placements
+from multikueue.core.model.placements import FAULT, KEPT, Placement, is_fault, placements
 from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState
@@ -84,9 +84,16 @@ def send_back_evicted(situation: Situation, copy: Json) -> Iterator[Effect]:
         return
     why = ", as its job was stopped here" if workloads.was_stopped_from_manager(copy) else ""
     evicted = f'Workload evicted on worker cluster: "{situation.recorded.name}"{why}, resetting for re-admission'
-    message = f'{evicted}. Previously: "{situation.state}"'
-    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
-    yield effects.AnnounceWorkload("Normal", f"{message}. There: {plain(conditions.message(copy, 'Evicted'))}")
+    message, there = f'{evicted}. Previously: "{situation.state}"', plain(conditions.message(copy, "Evicted"))
+    back = _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
+    sending = back, effects.AnnounceWorkload("Normal", f"{message}. There: {there}")
+    yield from _noting_fault(situation, f"{evicted}. There: {there}", *sending) if is_fault(copy) else sending
+
+
+def send_back_lost(situation: Situation) -> tuple[Effect, ...]:
+    """The recorded worker has been lost for too long: ask Kueue to try again."""
+    back = retry(situation, lost := "Admitting remote lost")
+    return _noting_fault(situation, lost, back) if isinstance(situation.recorded.reach, Lost) else (back,)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
@@ -321,32 +328,30 @@ def rejections(nomination: Nomination) -> Iterator[Effect]:
 
 def _new_placements(situation: Situation) -> str | None:
     """The annotation to write, because a placement has ended; None: it says so, or none has."""
-    ended = situation.snapshot.placement
-    if ended is None or situation.recorded_on is not None:
+    if (ended := situation.snapshot.placement) is None or situation.recorded_on is not None:
         return None
+    evicted, at = condition(situation.workload, "Evicted") or {}, situation.snapshot.worker(ended.worker)
+    until = evicted.get("lastTransitionTime") if evicted.get("status") == "True" else timestamp(situation.now)
+    refused = at is not None and (at.refusal is not None or isinstance(at.kind, Unusable))
+    why = str(evicted.get("message") or "").removeprefix(_AGAIN)
+    return _with_placement(situation, ended, why, until, {"cause": REFUSED} if refused else {})
+
+
+def _noting_fault(situation: Situation, why: str, *sending_back: Effect) -> tuple[Effect, ...]:
+    """What sends it back, once the Workload says that this is the worker's fault: nothing else does when its copy there
+    is gone."""
+    ended, fault = situation.snapshot.placement, {"fault": FAULT}
+    noted = ended and _with_placement(situation, ended, why, timestamp(situation.now), fault)
+    return (annotated(situation, {labels.PLACEMENTS_ANNOTATION: noted}),) if noted else sending_back
+
+
+def _with_placement(situation: Situation, ended: Placement, why: str, until: str | None, more: Json) -> str | None:
+    """The annotation with a placement that has ended; None: it is there."""
     known = placements(situation.workload)
     if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
         return None
-    evicted = condition(situation.workload, "Evicted") or {}
-    lasts = evicted.get("status") == "True"
-    entry = {
-        "worker": ended.worker,
-        "since": ended.since,
-        "until": evicted.get("lastTransitionTime") if lasts else timestamp(situation.now),
-        "why": plain(str(evicted.get("message") or "").removeprefix(_AGAIN)),
-    }
-    at = situation.snapshot.worker(ended.worker)
-    if at is not None and (at.refusal is not None or isinstance(at.kind, Unusable)):
-        entry["cause"] = REFUSED
-    if at is not None and _failed_it(at, evicted):
-        entry["fault"] = FAULT
+    entry = {"worker": ended.worker, "since": ended.since, "until": until, "why": plain(why), **more}
     return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
-
-
-def _failed_it(worker: Worker, evicted: Json) -> bool:
-    """Whether a placement ended by the worker's fault: its Kueue says so, or it was lost and our check sent it back."""
-    lost = isinstance(worker.reach, Lost) and evicted.get("reason") == "AdmissionCheck"
-    return lost or (worker.in_sight and worker.copy is not None and is_fault(worker.copy))
 
 
 @once

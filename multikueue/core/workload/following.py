@@ -104,7 +104,7 @@ _wait_out_of_sight: Final[Decide] = first_of(
     Way("evicted there", _is_evicted_unseen, _send_back_evicted),
     Way("may run", *given(_record_kept_for, lambda _, left: Plan().within(left))),
     Way("has ended", _has_ended_unseen, lambda seen: Plan([finish(seen, ending.outcome_told(seen.recorded_copy))])),
-    Way("lost", otherwise, lambda seen: Plan([retry(seen, "Admitting remote lost")])),
+    Way("lost", otherwise, lambda seen: Plan(check_updates.send_back_lost(seen))),
 )
 """The recorded worker, or the job's kind there, cannot be seen."""
 

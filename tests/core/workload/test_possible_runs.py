@@ -201,6 +201,28 @@ class TestLastWorker:
         words, _ = decided(left, local=HOUR, last_worker=W2, quiet_for=timedelta(seconds=quiet))
         assert (RECORD[0] not in words) == is_waited_for
 
+    @pytest.mark.parametrize(
+        ("status", "quiet", "is_waited_for"),
+        [
+            ({"active": 2}, 0, True),
+            ({"active": 0, "terminating": 2}, 0, True),
+            ({"active": 2}, GRACE.total_seconds(), False),
+            ({"conditions": [{"type": "Complete", "status": "True"}]}, 0, False),
+        ],
+        ids=["ran when it was seen last", "ends", "had its grace", "has ended"],
+    )
+    def test_so_have_those_of_a_job_that_was_seen_before_its_worker_was_lost(
+        self, status: Json, quiet: float, is_waited_for: bool
+    ) -> None:
+        """The worker was back with its Workloads, and its jobs were not read yet (simulation, seed 32359)."""
+        copy = copy_of(AGAIN, attempt=EARLIER, evicted=True, owned=True, spec={"active": False})
+        was_seen = job_copy_of(AGAIN, attempt=EARLIER, status=status)
+        left = worker("w2", copy, was_seen, kind=Unserved(timedelta(minutes=2)))
+        said, decision = decided(left, last_worker=W2, quiet_for=timedelta(seconds=quiet))
+        assert (RECORD[0] not in said) == is_waited_for
+        warnings = [event.note for event in those(AnnounceWorkload, decision.effects)]
+        assert not any("is not stopped" in warning for warning in warnings), "nobody has to act"
+
     def test_what_a_worker_that_is_lost_for_good_was_stopping_is_not_waited_for_again(self) -> None:
         """Each change of the Workload began its pods' grace anew, and its user read that somebody had deleted a job."""
         stopped = copy_of(HOUR, attempt=EARLIER, admitted=True, evicted=True, owned=True)

@@ -118,9 +118,12 @@ def _is_unstopped(situation: Situation, worker: Worker) -> bool:
 
 def _pods_end_in(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer the pods of a job that its Kueue has stopped may be ending, where jobs cannot be seen: their
-    grace period, counted from the last change of anything of the Workload."""
-    stopped = worker.facts.has_had_owner and worker.facts.is_stopping and not (worker.in_sight or worker.jobs)
-    return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for) if stopped else _ZERO
+    grace period, counted from the last change of anything of the Workload; zero if its jobs, read by name, have none.
+    """
+    ended = bool(worker.jobs) and not any(may_have_pods(situation, job.object) for job in worker.jobs)
+    if worker.in_sight or ended or not (worker.facts.has_had_owner and worker.facts.is_stopping):
+        return _ZERO
+    return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for)
 
 
 def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
@@ -133,8 +136,9 @@ def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
-    """A Workload copy that is `unstopped` for longer than a start or a short loss takes: a person has to act."""
-    waits = not worker.answered or left_of_short_loss(situation, worker)
+    """A Workload copy that is `unstopped` for longer than a start, a short loss or the end of its pods takes: a person
+    has to act."""
+    waits = not worker.answered or left_of_short_loss(situation, worker) or _pods_end_in(situation, worker)
     return None if waits else unstopped(situation, worker)
 
 
