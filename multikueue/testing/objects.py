@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeAlias
 
 from multikueue.adapters import JobKind
+from multikueue.core.model import eviction
 from multikueue.core.model.adapter import Stamp
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.copies import workload_copy
@@ -114,7 +115,7 @@ def workload(
         placed = [{"name": pod_set["name"], "count": pod_set["count"]} for pod_set in made["spec"]["podSets"]]
         made = statuses.reserved(made, CLUSTER_QUEUE_NAME, placed, NOW)
     if evicted:
-        made = statuses.evicted(made, evicted, f"Evicted: {evicted}", NOW)
+        made = eviction.evicted(made, evicted, f"Evicted: {evicted}", NOW)
     if finished:
         made = statuses.finished(made, finished, f"Job finished: {finished}", NOW)
     chosen = {"nominatedClusterNames": list(nominated), "clusterName": cluster}

@@ -14,6 +14,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import finalizers_of, is_terminating, uid
 from tests.core.door import (
     MANAGER,
+    WAITS,
     ApplyStatus,
     CreateJob,
     CreateWorkload,
@@ -69,12 +70,13 @@ def _on_manager(seen: Snapshot, effect: Effect) -> Snapshot:
 
 
 def _applied(old: Json, effect: ApplyStatus) -> Json:
-    """As Kueue's own field manager the applied fields replace the status; under ours one check's entry changes, and
-    conditions of ours."""
+    """As Kueue's own field manager the applied fields replace the status, but for what is written under ours; there one
+    check's entry changes, and conditions of ours."""
     result = copy.deepcopy(old)
     if effect.field_manager == ADMISSION_MANAGER:
-        result["status"] = copy.deepcopy(effect.object["status"])
-        return result
+        status = copy.deepcopy(effect.object["status"])
+        status["conditions"] += [entry for entry in conditions(old) if entry["type"] == WAITS]
+        return {**result, "status": status}
     (entry,) = effect.object["status"]["admissionChecks"]
     listed = result["status"]["admissionChecks"]
     result["status"]["admissionChecks"] = [entry if check["name"] == entry["name"] else check for check in listed]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from multikueue import PlanSettings
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.conditions import message as condition_message
 from multikueue.core.model.labels import ADMISSION_MANAGER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
@@ -97,6 +98,8 @@ def _status_word(seen: Snapshot, body: Json, field_manager: str) -> str:
     name = seen.check or ""
     entry = check(body, name) or {}
     base = str(entry.get("message", "")).split(", Previously")[0].split(", resetting for re-admission")[0]
+    if is_true(body, "Evicted") and not is_true(seen.workload, "Evicted"):
+        return f"give back: {condition_message(body, 'Evicted')}"
     if field_manager != ADMISSION_MANAGER and entry.get("state") == (check(seen.workload, name) or {}).get("state"):
         return f"say {entry['message']}" if condition(body, WAITS) is not None else "end waits"
     if field_manager != ADMISSION_MANAGER or entry.get("state") == "Retry":

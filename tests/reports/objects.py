@@ -51,10 +51,10 @@ def refused(made: Json, **facts: RefusalFacts) -> Json:
     return {**made, "status": status}
 
 
-def waiting_for(made: Json, *runs: EarlierRun, tried: int = 0) -> Json:
+def waiting_for(made: Json, *runs: EarlierRun) -> Json:
     """A Workload that says beside the check's message for which earlier runs it waits."""
     (message,) = [entry["message"] for entry in made["status"]["admissionChecks"]]
-    waits_condition = earlier_run_condition(runs, message, tried, NOW)
+    waits_condition = earlier_run_condition(runs, message, NOW)
     status = {**made["status"], "conditions": [*made["status"].get("conditions", ()), waits_condition]}
     return {**made, "status": status}
 

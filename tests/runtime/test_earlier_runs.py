@@ -14,10 +14,11 @@ import attrs
 import pytest
 
 from multikueue.adapters import BUILTIN, AdapterRegistry
+from multikueue.core.model.eviction import ADMISSION_CHECK
 from multikueue.core.model.kinds import EVENT, JOB, POD
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import is_terminating, uid
-from multikueue.core.model.workloads import evictions, retry_count
+from multikueue.core.model.workloads import evictions
 from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient, WatchEvent
 from multikueue.runtime.manager import Manager
@@ -26,7 +27,7 @@ from multikueue.sandbox.apiserver.kinds.resources import ResourceType
 from multikueue.sandbox.jobs import RunnerOptions
 from multikueue.sandbox.kueue import evict
 from tests.core.door import NAME_TAKEN
-from tests.runtime.fleet import CHECK, LONG, Fleet, now, until
+from tests.runtime.fleet import LONG, Fleet, now, until
 
 pytestmark = pytest.mark.looptime
 
@@ -245,7 +246,10 @@ async def test_what_was_sent_back_for_a_leftover_is_later_sent_back_at_once() ->
     seen = Copies.on(fleet)
 
     async def sent_back() -> bool:
-        return bool(retry_count(await fleet.workload(), CHECK))
+        return any(
+            entry["reason"] == ADMISSION_CHECK
+            for entry in (await fleet.workload())["status"].get("schedulingStats", {}).get("evictions", ())
+        )
 
     async with fleet.kueues(LONG), fleet.dispatching():
         first = await _placed(fleet, seen)

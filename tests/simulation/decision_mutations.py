@@ -15,7 +15,6 @@ from unittest import mock
 
 import attrs
 
-from multikueue.core.dispatchers.dispatcher import NotTaken
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
@@ -263,12 +262,8 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
 
 
 def not_taken_keeps_its_quota() -> AbstractContextManager[Any]:
-    """Not taken: Kueue is told to wait, and keeps its quota until then."""
-
-    def not_taken(situation: Situation, why: NotTaken) -> Effect:
-        return check_updates.retry(situation, why.message, timedelta(days=1))
-
-    return mock.patch.object(check_updates, "not_taken", not_taken)
+    """Not taken: nothing comes of it."""
+    return mock.patch.object(check_updates, "not_taken", return_value=())
 
 
 def what_waits_goes_round_at_once() -> AbstractContextManager[Any]:

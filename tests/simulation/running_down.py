@@ -8,15 +8,15 @@ from typing import Any, Final
 import anyio
 
 from multikueue.core.model.conditions import new_condition
+from multikueue.core.model.eviction import ADMISSION_CHECK
 from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
-from multikueue.core.model.workloads import ON_HOLD, has_quota, is_evicted, is_finished, is_on_hold, retry_count
+from multikueue.core.model.workloads import ON_HOLD, has_quota, is_evicted, is_finished, is_on_hold
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.faults import Delay, Match
 from multikueue.sandbox.kueue import evict
-from multikueue.sandbox.setting_up import CHECK
 from tests.simulation.breaking import Trouble
 from tests.simulation.objects import find, has_ended
 from tests.simulation.running import KINDS, Item, running_on
@@ -178,7 +178,8 @@ async def _take_quota(worker: SimCluster, key: ObjectKey, reason: str) -> None:
 def _tries(scene: Scene, key: ObjectKey) -> int | None:
     """How often the daemon has sent a Workload back."""
     workload = find(scene.world.manager, WORKLOAD, key)
-    return None if workload is None else retry_count(workload, CHECK)
+    counted = dig(workload, "status", "schedulingStats", "evictions") or []
+    return None if workload is None else sum(entry["count"] for entry in counted if entry["reason"] == ADMISSION_CHECK)
 
 
 TROUBLES: Final[tuple[Trouble, ...]] = (

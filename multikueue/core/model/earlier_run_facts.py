@@ -1,7 +1,6 @@
 """Which earlier runs a Workload waits for, for programs: JSON in a condition, of the same write as our check's message.
 
-The message is for people, and nobody reads it back. The condition counts beside the message that it was written with;
-and, where the Workload was sent back because of it, until it gets quota again.
+The message is for people, and nobody reads it back. The condition counts beside the message that it was written with.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import orjson
 from multikueue.core.model.conditions import condition, json_message, new_condition, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import digest
-from multikueue.core.model.workloads import check, has_quota, retry_count
+from multikueue.core.model.workloads import check
 
 WAITS: Final = "multikueue.dev/Waits"
 """The type of the condition."""
@@ -49,17 +48,16 @@ class EarlierRun:
         return self.due is not None and self.due <= now
 
 
-def earlier_run_condition(runs: Sequence[EarlierRun], message: str, tried: int, now: datetime) -> Json:
+def earlier_run_condition(runs: Sequence[EarlierRun], message: str, now: datetime) -> Json:
     """The condition to write beside a message of our check.
 
     Args:
         runs: what is waited for. Those for which there is no more room are left out.
         message: the check's, as it is written.
-        tried: how often Kueue has evicted the Workload because our check was Retry.
         now: the manager's wall clock.
     """
     kept = len(runs)
-    while len(text := _text(runs[:kept], message, tried)) > _MOST and kept > 1:
+    while len(text := _text(runs[:kept], message)) > _MOST and kept > 1:
         kept -= 1
     return new_condition(WAITS, True, FOR_EARLIER_RUN, text, now=now)
 
@@ -76,8 +74,7 @@ def earlier_runs_in(workload: Json, name: str | None) -> tuple[EarlierRun, ...]:
     if name is None or entry is None or waits.get("reason") != FOR_EARLIER_RUN:
         return ()
     facts = json_message(workload, WAITS)
-    sent_back = not has_quota(workload) and facts.get("tried") == retry_count(workload, name) - 1
-    if not sent_back and facts.get("message") != digest(str(entry.get("message") or "")):
+    if facts.get("message") != digest(str(entry.get("message") or "")):
         return ()
     runs = facts.get("runs")
     return tuple(_read(run) for run in runs if isinstance(run, dict)) if isinstance(runs, list) else ()
@@ -94,7 +91,7 @@ def _time(text: Any) -> datetime | None:
     return parse_timestamp(text) if isinstance(text, str) else None
 
 
-def _text(runs: Sequence[EarlierRun], message: str, tried: int) -> str:
+def _text(runs: Sequence[EarlierRun], message: str) -> str:
     known = [attrs.asdict(run, filter=lambda _, value: value not in (None, ())) for run in runs]
-    facts = {"message": digest(message), "tried": tried, "runs": known}
+    facts = {"message": digest(message), "runs": known}
     return orjson.dumps(facts, option=orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS).decode()

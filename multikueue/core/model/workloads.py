@@ -336,11 +336,6 @@ def evictions(workload: Json) -> int:
     return sum(int(entry.get("count") or 0) for entry in listed)
 
 
-def retry_count(workload: Json, name: str) -> int:
-    """How often Kueue has evicted it because that check was Retry, since the check was Ready last."""
-    return int((check(workload, name) or {}).get("retryCount") or 0)
-
-
 def pod_counts(workload: Json) -> dict[str, int]:
     """How many pods it is for, by pod set, in their order; one where a pod set does not tell (the API's default)."""
     return {str(pod_set.get("name")): pod_set.get("count", 1) for pod_set in dig(workload, "spec", "podSets") or []}

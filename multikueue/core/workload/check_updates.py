@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from multikueue.core.dispatchers.dispatcher import Nomination, NotTaken
-from multikueue.core.model import conditions, labels, workloads
+from multikueue.core.model import conditions, eviction, labels, workloads
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
 from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
@@ -31,7 +31,7 @@ from multikueue.core.model.status_apply import admission_status, check_entry, ch
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
-from multikueue.core.workload.seen.graces import QUOTA_HELD
+from multikueue.core.workload.seen.graces import BEHIND_OTHERS, QUOTA_HELD
 from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
@@ -47,23 +47,30 @@ def reject(situation: Situation, verdict: workloads.Rejection, base: str) -> Eff
     """Say that it can never run through us; why, for programs too, in a condition of the same write."""
     generation = dig(situation.workload, "metadata", "generation")
     stated = new_condition(workloads.VERDICT, True, verdict, base, now=situation.now, generation=generation)
-    return _alone(situation, CheckState.REJECTED, base, None, stated)
+    return _alone(situation, CheckState.REJECTED, base, stated)
 
 
-def retry(situation: Situation, base: str, held: timedelta | None = None, runs: Sequence[EarlierRun] = ()) -> Effect:
-    """Ask Kueue to evict it and to try again: at once, or once it has `held` its quota for so long; with the earlier
-    runs that are the reason."""
-    waits = _waits_for(situation, runs, _with_previous(situation, base))
-    return _alone(situation, CheckState.RETRY, base, held, *waits)
+def retry(situation: Situation, base: str) -> Effect:
+    """Ask Kueue to evict it and to try again."""
+    return _alone(situation, CheckState.RETRY, base)
 
 
-def give_back(situation: Situation, base: str, runs: Sequence[EarlierRun] = ()) -> Effect:
+def give_back(situation: Situation, base: str) -> Effect:
     """Give quota back that has been held for too long: what waits in its queue comes first.
 
-    Kueue (v0.19.2) evicts what names a time when that is over, and keeps its quota until then. This one is over a
-    minute after it got its quota, by Kueue's clock: as a rule long ago. Where ours is ahead, it would go round at once.
+    Kueue (0.16.8 to v0.19.2 at least) queues what a check evicts within milliseconds, and asks what else waits a second
+    after quota is free: the evicted one would have it again each time. So it is evicted by us, with a time until which
+    it stays out of the queue. Times are by Kueue's clock: what it wrote when it gave the quota, and what has passed
+    since without a change. Where our clock is ahead, it goes round once in `QUOTA_HELD` all the same.
     """
-    return retry(situation, base, QUOTA_HELD, runs)
+    began = situation.facts.reserved_at or situation.now
+    known = began + situation.snapshot.quiet_for
+    at = min(max(situation.now, known), known + QUOTA_HELD)
+    evicted = eviction.evicted(situation.workload, eviction.ADMISSION_CHECK, base, at)
+    queued = timestamp(max(at + BEHIND_OTHERS, began + QUOTA_HELD))
+    state = {**(dig(situation.workload, "status", "requeueState") or {}), "requeueAt": queued}
+    body = admission_status(evicted, {"requeueState": state})
+    return ApplyStatus(MANAGER, body, labels.ADMISSION_MANAGER, takes_away=True)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -108,7 +115,7 @@ def retry_out_of_sync(situation: Situation, cluster: str) -> Iterator[Effect]:
     """Ask Kueue to try again because the worker's Kueue found job and Workload different, and warn the user."""
     base = f'Remote workload on worker cluster "{cluster}" is out of sync with its user job, resetting for re-dispatch'
     yield retry(situation, base)
-    yield effects.AnnounceWorkload("Warning", _with_previous(situation, base))
+    yield effects.AnnounceWorkload("Warning", f'{base}, Previously: "{situation.state}"')
 
 
 def nominate(situation: Situation, names: tuple[str, ...], message: Message | None = None) -> Effect:
@@ -131,7 +138,8 @@ def say_waits(situation: Situation, message: Message, runs: Sequence[EarlierRun]
     pieces that no server accepts again; and what Kueue applies does not take it away.
     """
     entry = _entry(situation, situation.state, message)
-    status = check_status(situation.workload, entry, *_waits_for(situation, runs, message.render()))
+    waits = [earlier_run_condition(runs, entry["message"], situation.now)] if runs else []
+    status = check_status(situation.workload, entry, *waits)
     return ApplyStatus(MANAGER, status, situation.settings.controller_name)
 
 
@@ -148,12 +156,6 @@ def _refusals(situation: Situation, message: str) -> Json:
     written = shortened(message, labels.MAX_CONDITION_MESSAGE)
     refusals = refusals_condition(facts, written, situation.now) if facts else None
     return {} if refusals is None else {"conditions": [*owned_conditions(situation.workload), refusals]}
-
-
-def _waits_for(situation: Situation, runs: Sequence[EarlierRun], message: str) -> Iterator[Json]:
-    if runs:
-        tried = workloads.retry_count(situation.workload, situation.check)
-        yield earlier_run_condition(runs, shortened(message, labels.MAX_CONDITION_MESSAGE), tried, situation.now)
 
 
 def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
@@ -282,9 +284,9 @@ def _with_condition(workload: Json, now: datetime, kind: str, reason: str, messa
     return {"conditions": updated(owned_conditions(workload), new)}
 
 
-def _alone(situation: Situation, state: CheckState, base: str, after: timedelta | None = None, *beside: Json) -> Effect:
+def _alone(situation: Situation, state: CheckState, base: str, *beside: Json) -> Effect:
     """A write of our check alone, under our own manager name, with conditions of ours."""
-    entry = _entry(situation, state, Message(_with_previous(situation, base)), after)
+    entry = _entry(situation, state, Message(f'{base}, Previously: "{situation.state}"'))
     status = check_status(situation.workload, entry, *beside)
     return ApplyStatus(MANAGER, status, situation.settings.controller_name, takes_away=True)
 
@@ -300,23 +302,19 @@ def _checked(situation: Situation, state: CheckState, message: Message) -> Json:
     return {"admissionChecks": with_check(situation.workload, _entry(situation, state, message))}
 
 
-def _entry(situation: Situation, state: CheckState, message: Message, after: timedelta | None = None) -> Json:
-    known = workloads.check(situation.workload, situation.check) or {}
-    if state is CheckState.RETRY and "requeueAfterSeconds" in known:  # Kueue keeps it, and owns it as well
-        after = after or timedelta(0)
-    since = situation.now if after is None else situation.facts.reserved_at or situation.now
+def _entry(situation: Situation, state: CheckState, message: Message) -> Json:
+    """Our check's entry. A time to try again, which daemons before 0.1.0 named, Kueue keeps, and owns it as well."""
+    known, after, since = workloads.check(situation.workload, situation.check) or {}, None, situation.now
+    if state is CheckState.RETRY and "requeueAfterSeconds" in known:
+        after, since = timedelta(0), situation.facts.reserved_at or since
     return check_entry(situation.workload, situation.check, state, message.render(), since, after)
 
 
-def _with_previous(situation: Situation, base: str) -> str:
-    return f'{base}, Previously: "{situation.state}"'
-
-
-def not_taken(situation: Situation, why: NotTaken) -> Effect:
+def not_taken(situation: Situation, why: NotTaken) -> tuple[Effect, ...]:
     """Give the quota back: nobody has taken it in time."""
     if why.deactivate:
-        return reject(situation, workloads.Rejection.NOT_TAKEN, why.message)
-    return give_back(situation, why.message)
+        return (reject(situation, workloads.Rejection.NOT_TAKEN, why.message),)
+    return give_back(situation, why.message), effects.AnnounceWorkload("Normal", why.message)
 
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:

@@ -255,7 +255,7 @@ def waited_for(situation: Situation, leftovers: tuple[Leftover, ...]) -> timedel
 
 def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
     """Give the quota back while a leftover is there."""
-    return give_back(situation, f"Waiting for {leftovers[0]}", _for_programs(situation, leftovers))
+    return give_back(situation, f"Waiting for {leftovers[0]}")
 
 
 def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[EarlierRun]:

@@ -137,7 +137,7 @@ dispatch: Final = first_of(
     Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
-    Way("not taken", *given(_not_taken, lambda seen, why: Plan((check_updates.not_taken(seen, why),)))),
+    Way("not taken", *given(_not_taken, lambda seen, why: Plan(check_updates.not_taken(seen, why)))),
     Way("held up", _is_held_up, lambda seen: Plan((leftovers.send_back(seen, _in_the_way(seen)), *_warnings(seen)))),
     Way("offer", otherwise, _offer_it),
 )

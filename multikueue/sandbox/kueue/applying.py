@@ -11,13 +11,14 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import conditions
+from multikueue.core.model.eviction import PREEMPTED, evicted
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.errors import Conflict
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import utc_now
-from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT, PREEMPTED, evicted, with_backoff
+from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT, with_backoff
 
 ADMISSION: Final = "kueue-admission"
 """Field manager of the admission-owned part of the status."""

@@ -10,6 +10,7 @@ import attrs
 
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.conditions import condition, parse_timestamp
+from multikueue.core.model.eviction import PREEMPTED, evicted
 from multikueue.core.model.flavors import flavor_names
 from multikueue.core.model.kinds import ADMISSION_CHECK
 from multikueue.core.model.labels import JOB_UID_LABEL
@@ -30,7 +31,7 @@ from multikueue.sandbox.kueue.scheduling.queues import NAMESPACE_MISMATCH, check
 from multikueue.sandbox.kueue.scheduling.quota import Assignment, Quota
 from multikueue.sandbox.kueue.scheduling.topologies import is_delayed_by, located
 from multikueue.sandbox.kueue.slices import announced, placed, replaced_by, replaced_key, takes_place_of
-from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, reserved, unreserved
+from multikueue.sandbox.kueue.statuses import reserved, unreserved
 from multikueue.sandbox.kueue.stores import Stores
 
 log = get_logger(__name__)

@@ -15,6 +15,7 @@ import attrs
 
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.copies import prebuilt_workload
+from multikueue.core.model.eviction import with_condition
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, STOPPING_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -50,7 +51,7 @@ from multikueue.sandbox.kueue.effects import (
 from multikueue.sandbox.kueue.scheduling.podsets import as_admitted, equivalent
 from multikueue.sandbox.kueue.slices import SLICE_OUT_OF_SYNC, counts, replaced_key, resized
 from multikueue.sandbox.kueue.starting import continue_stop, start, stop, suspended_when_queued
-from multikueue.sandbox.kueue.statuses import finished, released, unreserved, with_condition
+from multikueue.sandbox.kueue.statuses import finished, released, unreserved
 from multikueue.sandbox.kueue.units import queue_name
 from multikueue.sandbox.objects import owned_by
 

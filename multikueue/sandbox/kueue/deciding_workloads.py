@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import condition, is_true, parse_timestamp
+from multikueue.core.model.eviction import ADMISSION_CHECK, DEACTIVATED, evicted, with_condition
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import JOB_UID_LABEL, WORKLOAD_FINALIZER
 from multikueue.core.model.names import Json, ObjectKey
@@ -32,11 +33,8 @@ from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Not
 from multikueue.sandbox.kueue.gates import with_gates
 from multikueue.sandbox.kueue.scheduling.queues import Configuration, check_names
 from multikueue.sandbox.kueue.statuses import (
-    ADMISSION_CHECK,
-    DEACTIVATED,
     PODS_READY_TIMEOUT,
     deactivated,
-    evicted,
     finished,
     released,
     requeued,
@@ -44,7 +42,6 @@ from multikueue.sandbox.kueue.statuses import (
     unreserved,
     with_backoff,
     with_checks,
-    with_condition,
     with_requeue_time,
     without_past_time,
     without_requeue_time,

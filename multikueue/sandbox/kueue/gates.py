@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final
 
 from multikueue.core.model.conditions import is_true, timestamp
+from multikueue.core.model.eviction import with_condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import clone, dig
-from multikueue.sandbox.kueue.statuses import with_condition
 
 BLOCKED: Final = "BlockedOnPreemptionGates"
 _MESSAGE: Final = "The workload needs preemption, and its preemption gates are closed"

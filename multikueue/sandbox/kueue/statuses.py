@@ -9,22 +9,13 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Final
 
-from multikueue.core.model.conditions import (
-    condition,
-    conditions,
-    new_condition,
-    parse_timestamp,
-    timestamp,
-    updated,
-)
+from multikueue.core.model.conditions import condition, conditions, parse_timestamp, timestamp
+from multikueue.core.model.eviction import DEACTIVATED, PREEMPTED, evicted, with_condition, with_status
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import clone, dig
+from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import checks, has_quota, is_admitted
 from multikueue.sandbox.kueue.scheduling.topologies import is_awaited
 
-DEACTIVATED: Final = "Deactivated"
-PREEMPTED: Final = "Preempted"
-ADMISSION_CHECK: Final = "AdmissionCheck"
 PODS_READY_TIMEOUT: Final = "PodsReadyTimeout"
 
 
@@ -33,26 +24,19 @@ def all_checks_ready(workload: Json) -> bool:
     return all(entry.get("state") == "Ready" for entry in checks(workload))
 
 
-def with_condition(workload: Json, kind: str, status: bool, reason: str, message: str, now: datetime) -> Json:
-    """The Workload with this condition."""
-    generation = dig(workload, "metadata", "generation")
-    new = new_condition(kind, status, reason, message, now=now, generation=generation)
-    return _with(workload, {"conditions": updated(conditions(workload), new)})
-
-
 def without_condition(workload: Json, kind: str) -> Json:
     """The Workload without conditions of this type."""
-    return _with(workload, {"conditions": [entry for entry in conditions(workload) if entry["type"] != kind]})
+    return with_status(workload, {"conditions": [entry for entry in conditions(workload) if entry["type"] != kind]})
 
 
 def without_past_time(workload: Json) -> Json:
     """The Workload that has run for no time before."""
-    return _with(workload, {"accumulatedPastExecutionTimeSeconds": None})
+    return with_status(workload, {"accumulatedPastExecutionTimeSeconds": None})
 
 
 def reserved(workload: Json, cluster_queue: str, assignments: list[Json], now: datetime) -> Json:
     """Quota is reserved; an eviction before is over. Without admission checks it is admitted at once."""
-    result = _with(workload, {"admission": {"clusterQueue": cluster_queue, "podSetAssignments": assignments}})
+    result = with_status(workload, {"admission": {"clusterQueue": cluster_queue, "podSetAssignments": assignments}})
     message = f"Quota reserved in ClusterQueue {cluster_queue}"
     result = with_condition(result, "QuotaReserved", True, "QuotaReserved", message, now)
     for kind in ("Evicted", "Preempted"):
@@ -65,7 +49,7 @@ def reserved(workload: Json, cluster_queue: str, assignments: list[Json], now: d
 def unreserved(workload: Json, reason: str, message: str, now: datetime) -> Json:
     """No quota, for this reason; if it was admitted, it no longer is, and the time it ran is added up."""
     result = with_condition(workload, "QuotaReserved", False, reason, message, now)
-    return synced_admitted(_with(result, {"admission": None}), now)
+    return synced_admitted(with_status(result, {"admission": None}), now)
 
 
 def synced_admitted(workload: Json, now: datetime) -> Json:
@@ -93,41 +77,14 @@ def synced_admitted(workload: Json, now: datetime) -> Json:
     since = parse_timestamp(known.get("lastTransitionTime")) or now
     before = dig(workload, "status", "accumulatedPastExecutionTimeSeconds") or 0
     ran = max(0, int((now - since).total_seconds()))
-    return _with(result, {"accumulatedPastExecutionTimeSeconds": before + ran})
-
-
-def evicted(
-    workload: Json, reason: str, message: str, now: datetime, *, cause: str = "", preempted: str = "InClusterQueue"
-) -> Json:
-    """Evicted: no cluster is nominated or chosen any more, checks start over, and the eviction is counted.
-
-    Quota stays until the job is seen to be stopped (`released`).
-    """
-    shown = f"{reason}DueTo{cause}" if reason == DEACTIVATED and cause else reason
-    result = with_condition(workload, "Evicted", True, shown, message, now)
-    if reason == PREEMPTED:
-        result = with_condition(result, "Preempted", True, preempted, message, now)
-    blocked = condition(result, "BlockedOnPreemptionGates")
-    if blocked is not None and blocked.get("status") == "True":
-        result = with_condition(result, "BlockedOnPreemptionGates", False, shown, message, now)
-    return _with(
-        result,
-        {
-            "clusterName": None,
-            "nominatedClusterNames": None,
-            "unhealthyNodes": None,
-            "admissionChecks": [_reset(entry, now) for entry in checks(result)] or None,
-            "preemptionGates": [_closed(gate, now) for gate in dig(result, "status", "preemptionGates") or []] or None,
-            "schedulingStats": {"evictions": _counted(result, reason, cause)},
-        },
-    )
+    return with_status(result, {"accumulatedPastExecutionTimeSeconds": before + ran})
 
 
 def with_backoff(workload: Json, now: datetime) -> Json:
     """The Workload with one more failure to get its pods ready, and when it is queued again: a minute, doubled."""
     count = int(dig(workload, "status", "requeueState", "count") or 0) + 1
     wait = timedelta(seconds=min(60 * 2 ** (count - 1), 3600))
-    return _with(workload, {"requeueState": {"count": count, "requeueAt": timestamp(now + wait)}})
+    return with_status(workload, {"requeueState": {"count": count, "requeueAt": timestamp(now + wait)}})
 
 
 def released(workload: Json, now: datetime) -> Json:
@@ -150,14 +107,14 @@ def with_requeue_time(workload: Json, now: datetime) -> Json:
     due = max(waits, default=now)
     if due <= max(now, parse_timestamp(known.get("requeueAt")) or now):
         return workload
-    return _with(workload, {"requeueState": {**known, "requeueAt": timestamp(due)}})
+    return with_status(workload, {"requeueState": {**known, "requeueAt": timestamp(due)}})
 
 
 def without_requeue_time(workload: Json) -> Json:
     """The Workload whose time to wait is over."""
     known = dig(workload, "status", "requeueState")
     left = {field: value for field, value in (known or {}).items() if field != "requeueAt"}
-    return workload if known is None else _with(workload, {"requeueState": left})
+    return workload if known is None else with_status(workload, {"requeueState": left})
 
 
 def requeued(workload: Json, status: bool, reason: str, message: str, now: datetime) -> Json:
@@ -176,7 +133,7 @@ def deactivated(workload: Json, now: datetime) -> Json:
     cause, message = "", "The workload is deactivated"
     if target is not None:
         cause, message = target.get("reason") or "", f"{message} due to {target.get('message', '')}"
-    result = without_condition(_with(workload, {"requeueState": None}), "DeactivationTarget")
+    result = without_condition(with_status(workload, {"requeueState": None}), "DeactivationTarget")
     return evicted(result, DEACTIVATED, message, now, cause=cause)
 
 
@@ -187,40 +144,4 @@ def with_checks(workload: Json, names: list[str], now: datetime) -> Json:
         return workload
     pending = {"state": "Pending", "message": "", "lastTransitionTime": timestamp(now)}
     entries = [known.get(name) or {"name": name, **pending} for name in sorted(names)]
-    return _with(workload, {"admissionChecks": entries or None})
-
-
-def _with(workload: Json, changes: Json) -> Json:
-    status = {**(workload.get("status") or {}), **clone(changes)}
-    return {**workload, "status": {field: value for field, value in status.items() if value is not None}}
-
-
-def _reset(entry: Json, now: datetime) -> Json:
-    state = entry.get("state")
-    if state == "Pending":
-        return entry
-    result = {
-        "name": entry["name"],
-        "state": "Pending",
-        "message": f"Reset to Pending after eviction. Previously: {state}",
-        "lastTransitionTime": timestamp(now),
-    }
-    if "requeueAfterSeconds" in entry:
-        result["requeueAfterSeconds"] = entry["requeueAfterSeconds"]
-    if state == "Retry":
-        result["retryCount"] = int(entry.get("retryCount") or 0) + 1
-    return result
-
-
-def _closed(gate: Json, now: datetime) -> Json:
-    return {**gate, "position": "Closed", "lastTransitionTime": timestamp(now)}
-
-
-def _counted(workload: Json, reason: str, cause: str) -> list[Json]:
-    listed = dig(workload, "status", "schedulingStats", "evictions") or []
-    result, known = [], False
-    for entry in listed:
-        same = entry.get("reason") == reason and entry.get("underlyingCause", "") == cause
-        known = known or same
-        result.append({**entry, "count": entry["count"] + 1} if same else entry)
-    return result if known else [*result, {"reason": reason, "underlyingCause": cause, "count": 1}]
+    return with_status(workload, {"admissionChecks": entries or None})

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
 
+import attrs
 import pytest
 
-from multikueue.core.model.conditions import condition, timestamp
+from multikueue.core.model.conditions import condition, is_true, timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
@@ -31,10 +31,9 @@ MINUTE = timedelta(minutes=1)
 RUN = EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + MINUTE, ("example.com/slow",))
 
 
-def waiting(quiet: timedelta = timedelta(0), *, tried: int = 0) -> Snapshot:
+def waiting(quiet: timedelta = timedelta(0)) -> Snapshot:
     """It has quota again, and w1 still has the job of before, deleted just now and held by a finalizer."""
     local = workload(evictions=1)
-    local["status"]["admissionChecks"][0]["retryCount"] = tried
     job = job_copy_of(local, attempt=EARLIER, uid="uid-left", deleting=True)
     held = [FOREGROUND_FINALIZER, "example.com/slow"]
     job = with_value(with_value(job, ("metadata", "finalizers"), held), ("metadata", "deletionTimestamp"), stamp())
@@ -82,30 +81,13 @@ def test_it_goes_when_nothing_is_waited_for() -> None:
     assert condition(told_by(over), WAITS) is None
 
 
-def evicted(waits: Json, **entry: Any) -> Json:
-    """Kueue has evicted it, and resets the check."""
-    (old,) = waits["status"]["admissionChecks"]
-    conditions = [entry for entry in waits["status"]["conditions"] if entry["type"] != "QuotaReserved"]
-    reset = {**old, "state": "Pending", "message": "Reset to Pending after eviction", **entry}
-    return {**waits, "status": {**waits["status"], "conditions": conditions, "admissionChecks": [reset]}}
-
-
-@pytest.mark.parametrize("tried", [0, 3])
-def test_one_that_was_sent_back_waits_for_it_until_it_has_quota_again(tried: int) -> None:
-    waits = told_by(waiting(timedelta(hours=1), tried=tried))
-    assert [run.uid for run in earlier_runs_in(waits, CHECK)] == ["uid-left"]
-    queued = evicted(waits, retryCount=tried + 1)
-    assert [run.uid for run in earlier_runs_in(queued, CHECK)] == ["uid-left"]
-    reserved = {"type": "QuotaReserved", "status": "True", "reason": "QuotaReserved", "message": ""}
-    again = {**queued, "status": {**queued["status"], "conditions": [*queued["status"]["conditions"], reserved]}}
-    assert earlier_runs_in(again, CHECK) == ()
-
-
-@pytest.mark.parametrize("count", [0, 1, 3])
-def test_what_was_told_before_another_eviction_is_over(count: int) -> None:
-    """Kueue counts from nothing once the check was Ready."""
-    waits = told_by(waiting(timedelta(hours=1), tried=1))
-    assert earlier_runs_in(evicted(waits, retryCount=count), CHECK) == ()
+def test_one_that_was_sent_back_waits_for_it_all_the_same() -> None:
+    """While it has no quota, its job should not look as if it waited for nothing else."""
+    waits = told_by(waiting())
+    later = attrs.evolve(waiting(timedelta(hours=1)), workload=waits)
+    back = told_by(later)
+    assert is_true(back, "Evicted")
+    assert [run.uid for run in earlier_runs_in(back, CHECK)] == ["uid-left"]
 
 
 def holding(text: str, reason: str = "EarlierRun") -> Json:
@@ -121,11 +103,11 @@ def test_what_cannot_be_read_is_unknown(text: str) -> None:
 
 
 def test_it_counts_beside_its_message_alone_and_has_at_most_two_kilobytes() -> None:
-    entry = earlier_run_condition([RUN] * 50, "words", 7, NOW)
+    entry = earlier_run_condition([RUN] * 50, "words", NOW)
     assert 1800 < len(entry["message"]) <= 2048
     runs = earlier_runs_in(holding(entry["message"]), CHECK)
     assert set(runs) == {RUN}
     assert 5 < len(runs) < 50
-    other = earlier_run_condition([RUN], "other words", 7, NOW)
+    other = earlier_run_condition([RUN], "other words", NOW)
     assert earlier_runs_in(holding(other["message"]), CHECK) == ()
     assert earlier_runs_in(holding(entry["message"], "SomethingElse"), CHECK) == ()

@@ -92,7 +92,7 @@ class TestCreatingOnce:
         seen = snapshot(self.RECORDED, self.admitted(left))
         assert (decide(seen).effects, decide(seen).look_again) == ((), 90)
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=90))
-        assert words(late)[-1].startswith('retry: Waiting for worker cluster "w1"')
+        assert words(late)[-1].startswith('give back: Waiting for worker cluster "w1"')
 
     def test_nothing_is_created_while_it_is_unclear_who_runs_the_job(self) -> None:
         """A rule that fails cannot tell whether the manager's controllers would run it as well."""

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pytest
 
-from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.conditions import changed_at, is_true, message, parse_timestamp, timestamp
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
@@ -50,6 +50,8 @@ AGAIN = workload(nominated=("w1", "w2"), evictions=1)
 """It was evicted, and has quota again."""
 LATE = timedelta(seconds=90)
 """The grace period of its pods, and a minute."""
+BY_CHECK = {"reason": "AdmissionCheck", "underlyingCause": ""}
+"""Which evictions are counted."""
 SOON = timestamp(NOW - LATE + timedelta(seconds=1))
 """What was deleted then, and has quota since then, is waited for one more second."""
 
@@ -119,19 +121,16 @@ class TestWaiting:
 class TestSendingBack:
     """Waiting holds quota here and on the worker that has admitted it."""
 
-    def entry(self, seen: Snapshot) -> Json | None:
-        written = [effect.object["status"] for effect in those(ApplyStatus, decide(seen).effects) if not effect.cluster]
-        return next((entry for status in written for entry in status.get("admissionChecks", ())), None)
+    def given_back(self, seen: Snapshot) -> Json | None:
+        """What is written of a Workload that gives its quota back; None: it does not."""
+        written = [effect.object for effect in those(ApplyStatus, decide(seen).effects) if not effect.cluster]
+        return next((body for body in written if is_true(body, "Evicted")), None)
 
     def test_after_their_grace_and_a_minute_without_a_change_its_quota_is_given_back(self) -> None:
-        waits = self.entry(beside(left(), quiet_for=LATE - timedelta(seconds=1)))
-        assert waits is not None
-        assert waits["state"] == "Pending"
-        entry = self.entry(beside(left(), quiet_for=LATE))
-        assert self.entry(beside(left(), quiet_for=LATE + timedelta(hours=1))) == entry
-        assert entry is not None
-        assert entry["state"] == "Retry"
-        assert "UID uid-left" in entry["message"]
+        assert self.given_back(beside(left(), quiet_for=LATE - timedelta(seconds=1))) is None
+        for quiet in (LATE, LATE + timedelta(hours=1)):
+            written = self.given_back(beside(left(), quiet_for=quiet))
+            assert "UID uid-left" in message(written or {}, "Evicted")
 
     @pytest.mark.parametrize("cluster", [None, "w2"])
     @pytest.mark.parametrize("deleted", [False, True])
@@ -143,28 +142,50 @@ class TestSendingBack:
             there.jobs[0].object["metadata"]["deletionTimestamp"] = SOON
         quiet = timedelta(0) if deleted else LATE - timedelta(seconds=1)
         seen = beside(there, local, quiet_for=quiet)
-        assert (self.entry(seen) or {}).get("state") != "Retry"
+        assert self.given_back(seen) is None
         assert decide(seen).look_again == 1
 
-    def test_it_goes_round_once_a_minute_by_kueues_clock(self) -> None:
-        """Kueue keeps its quota until the time that is named. Where ours is ahead it has always waited for long:
-        it was sent back 60 times a second (seed 47), and later kept its quota for an hour (seed 87)."""
-        entry = self.entry(beside(left(), quiet_for=LATE))
-        assert entry is not None
-        assert (entry["lastTransitionTime"], entry["requeueAfterSeconds"]) == (RESERVED_AT, 60)
+    @pytest.mark.parametrize(
+        ("ahead", "evicted", "queued"),
+        [(90, 90, 94), (7200, 150, 154), (-7200, 90, 94)],
+        ids=["as Kueue's", "two hours ahead", "two hours behind"],
+    )
+    def test_what_waits_in_its_queue_comes_first(self, ahead: float, evicted: float, queued: float) -> None:
+        """Kueue (v0.19.2) asks the others a second later: the first had its quota again within 100 ms, each time. By
+        Kueue's clock: where ours is ahead, it was sent back 60 times a second (seed 47), and kept its quota for an hour
+        (seed 87)."""
+        began = NOW - timedelta(seconds=ahead)
+        local = workload(nominated=("w1", "w2"), evictions=1, reserved_at=timestamp(began))
+        written = self.given_back(beside(left(local), local, quiet_for=LATE))
+        assert written is not None
+        status = written["status"]
+        assert changed_at(written, "Evicted") == began + timedelta(seconds=evicted)
+        assert status["requeueState"] == {"requeueAt": timestamp(began + timedelta(seconds=queued))}
+        assert status["schedulingStats"]["evictions"][-1] == {**BY_CHECK, "count": 1}
+        assert not {"clusterName", "nominatedClusterNames"} & status.keys()
 
-    @pytest.mark.parametrize(("active", "state"), [(False, "Retry"), (True, "Pending")])
-    def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self, active: bool, state: str | None) -> None:
+    def test_it_goes_round_once_a_minute(self) -> None:
+        """Where our clock is ahead, it has always waited for long."""
+        local = workload(nominated=("w1", "w2"), evictions=1, reserved_at=timestamp(NOW - timedelta(hours=1)))
+        there = left(local, deleting=True)
+        there.jobs[0].object["metadata"]["deletionTimestamp"] = timestamp(NOW - timedelta(hours=1))
+        written = self.given_back(beside(there, local, quiet_for=timedelta(0)))
+        assert written is not None
+        again = parse_timestamp(written["status"]["requeueState"]["requeueAt"])
+        assert again == NOW - timedelta(hours=1) + timedelta(seconds=64)
+
+    @pytest.mark.parametrize("active", [False, True])
+    def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self, active: bool) -> None:
         """Evicted half an hour ago; while it is active that was its Kueue's own doing, and it is only now asked."""
         asked = copy_of(AGAIN, attempt=EARLIER, evicted=True, spec={"active": active})
         assert asked["status"]["conditions"][-1]["lastTransitionTime"] == RESERVED_AT
         other = attrs.evolve(left(), copy=asked)
-        assert (self.entry(beside(other)) or {}).get("state") == state
+        assert (self.given_back(beside(other)) is None) == active
 
     def test_it_is_given_back_whether_another_worker_would_get_it_or_not(self) -> None:
         """Nobody is offered it meanwhile, so the quota would lie idle here."""
         seen = snapshot(AGAIN, left(), worker("w2", copy_of(AGAIN)), quiet_for=LATE)
-        assert (self.entry(seen) or {})["state"] == "Retry"
+        assert self.given_back(seen) is not None
 
 
 class TestStopping:

@@ -308,7 +308,7 @@ class TestWinning:
         assert said.startswith('say Waiting for worker cluster "w1": Job "train"')
         assert decide(seen).look_again == 90
         late = attrs.evolve(seen, quiet_for=timedelta(seconds=90))
-        assert words(late)[0].startswith("retry: Waiting for")
+        assert words(late)[0].startswith("give back: Waiting for")
 
     def test_nobody_wins_while_a_leftover_is_seen_elsewhere_though_it_has_stopped(self) -> None:
         """Its pods may still end, whatever holds it: a person may give it up."""

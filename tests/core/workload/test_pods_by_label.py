@@ -66,7 +66,7 @@ def test_they_are_looked_for_though_kueue_has_made_the_workload_again() -> None:
 
 def test_while_they_do_not_end_others_get_the_quota() -> None:
     assert any(
-        word.startswith("retry: Waiting for worker cluster")
+        word.startswith("give back: Waiting for worker cluster")
         for word in words(seen((POD,), quiet_for=timedelta(seconds=90)))
     )
 

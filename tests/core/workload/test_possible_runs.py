@@ -239,7 +239,7 @@ class TestLastWorker:
         events = [effect.note for plan in plans for effect in plan.effects if isinstance(effect, AnnounceWorkload)]
         why = 'Workload "job-train-1a2b3" (UID uid-copy) is not stopped, and its jobs cannot be seen: start Kueue there'
         assert [why in note for note in events] == [True, True]
-        assert words(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=90)))[0].startswith("retry: ")
+        assert words(beside(self.HIDDEN, last_worker=W2, quiet_for=timedelta(seconds=90)))[0].startswith("give back: ")
         noted = with_value(AGAIN, ("metadata", "annotations", LAST_WORKER_ANNOTATION), "w2")
         said = sole(ApplyStatus, decide(beside(self.HIDDEN, noted, last_worker=W2)).telling)
         why = ", has not stopped an earlier attempt: no other gets it before that"

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from multikueue.core.model.eviction import evicted, with_condition
 from multikueue.core.model.names import Json
 from multikueue.sandbox.kinds import BATCH_JOB, trainer
 from multikueue.sandbox.kinds.injecting import Injection, TemplateConflictError
@@ -25,7 +26,7 @@ from multikueue.sandbox.kueue.effects import (
     Step,
 )
 from multikueue.sandbox.kueue.starting import start, suspended_when_queued
-from multikueue.sandbox.kueue.statuses import evicted, finished, released, reserved, with_condition
+from multikueue.sandbox.kueue.statuses import finished, released, reserved
 from tests.kinds.ground import TEMPLATE
 from tests.sandbox.kueue.objects import condition, job
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.eviction import evicted
 from multikueue.core.model.names import Json
 from multikueue.sandbox.kueue.deciding_workloads import Situation, decide_workload
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Decision, Replace, Rest, Step
-from multikueue.sandbox.kueue.statuses import evicted, released, reserved, synced_admitted, unreserved
+from multikueue.sandbox.kueue.statuses import released, reserved, synced_admitted, unreserved
 from tests.sandbox.kueue.objects import admission_check, cluster_queue, condition, configuration, flavor, local_queue
 
 NOW = datetime(2026, 1, 1, 12, 0, 0, tzinfo=UTC)

@@ -7,6 +7,7 @@ from typing import Any
 
 import attrs
 
+from multikueue.core.model.eviction import PREEMPTED, evicted
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, NAMESPACE, RESOURCE_FLAVOR, WORKLOAD
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import cluster_name, has_quota, is_finished, is_replaced, nominated
@@ -17,7 +18,7 @@ from multikueue.sandbox.kueue.assigning import Scheduler
 from multikueue.sandbox.kueue.building import build_workload
 from multikueue.sandbox.kueue.deciding_workloads import admission
 from multikueue.sandbox.kueue.performing import Performer, Recorder
-from multikueue.sandbox.kueue.statuses import PREEMPTED, evicted, released
+from multikueue.sandbox.kueue.statuses import released
 from multikueue.sandbox.kueue.stores import Stores
 from tests.sandbox.kueue.objects import cluster_queue, flavor, job, local_queue
 

@@ -10,6 +10,7 @@ import attrs
 import pytest
 
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.eviction import with_condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.sandbox.kinds import BATCH_JOB
@@ -18,7 +19,6 @@ from multikueue.sandbox.kueue.deciding_jobs import JobSituation, decide_job
 from multikueue.sandbox.kueue.effects import NOTHING, ApplyStatus, Create, Replace, Step
 from multikueue.sandbox.kueue.scheduling.podsets import injections
 from multikueue.sandbox.kueue.slices import announced, current_slice, placed, replaced_by, replaced_key
-from multikueue.sandbox.kueue.statuses import with_condition
 from tests.sandbox.kueue.objects import job
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

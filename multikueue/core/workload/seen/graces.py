@@ -42,7 +42,10 @@ LEFTOVER_GRACE: Final = timedelta(seconds=60)
 LONGEST_GRACE: Final = timedelta(minutes=5)
 """Quota is kept for pods that end no longer than this and `LEFTOVER_GRACE`, whatever the grace period and settings."""
 QUOTA_HELD: Final = timedelta(seconds=60)
-"""For how long what is given back has had its quota, at least."""
+"""How long after it got its quota what has given it back is queued again, at least."""
+BEHIND_OTHERS: Final = timedelta(seconds=4)
+"""For how long it stays out of the queue, so that what waits there is asked first: Kueue (v0.19.2) does that within a
+second, and reads whole seconds."""
 STUBBORN: Final = timedelta(minutes=5)
 """After what time a job that was to stop, and still changes, is waited for no longer with quota in hand."""
 

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import condition
+from multikueue.core.model.eviction import ADMISSION_CHECK
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating
 from multikueue.core.model.workloads import (
@@ -29,7 +30,7 @@ from multikueue.sandbox.kueue.scheduling.cycle import Candidate, Holder, Shape
 from multikueue.sandbox.kueue.scheduling.newest import Newest
 from multikueue.sandbox.kueue.scheduling.podsets import request
 from multikueue.sandbox.kueue.scheduling.quota import used_by
-from multikueue.sandbox.kueue.statuses import ADMISSION_CHECK, PODS_READY_TIMEOUT
+from multikueue.sandbox.kueue.statuses import PODS_READY_TIMEOUT
 
 WAITS: Final = "Pending"
 """Reason of the QuotaReserved condition of a Workload that was tried and found no place."""
