@@ -343,17 +343,10 @@ def job_rows() -> Iterator[Row]:
 def shown(sign: Sign) -> str:
     """A row of the table in Markdown."""
     kinds = ", ".join(kind.partition(".")[0] for kind in sign.kinds)
-    reasons = f" ({', '.join(sign.reasons)})" if sign.reasons and len(sign.reasons) < MANY else ""
-    said = (
-        f"{sign.condition}={sign.status}{reasons}"
-        if sign.condition
-        else f"{'.'.join(sign.field)}: {' or '.join(sign.words)}"
-    )
-    minutes = f" for {sign.after.total_seconds() / 60:g} min" if sign.after else ""
+    reasons = f" ({', '.join(sign.reasons)})" if sign.reasons and "*" not in sign.reasons else ""
+    said = f"{sign.condition}={sign.status}{reasons}" if sign.condition else f"{sign.field}: {' or '.join(sign.words)}"
+    minutes = f" for {sign.after:g} min" if sign.after else ""
     return f"{kinds} `{said}`{minutes}"
-
-
-MANY: Final = 6
 
 
 def pod_rows() -> Iterator[Row]:
