@@ -19,7 +19,8 @@ from typing import Any, Final
 import attrs
 import click
 
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
+from multikueued.reports.seen import Seen
 from tests.core.building import copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import Snapshot, decide
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored

@@ -14,10 +14,11 @@ from multikueue.protocols import ObjectList
 from multikueue.testing import NOW
 from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.get import gather_jobs
-from multikueued.reading import causes
 from multikueued.reading.source import JobList, JobsWanted
 from multikueued.reading.through_api import AT_ONCE, CAUSES, NAMESPACES, ThroughApi
-from multikueued.reports.explanation import Explanation, explain
+from multikueued.reports import waiting_jobs
+from multikueued.reports.explanation import Explanation
+from multikueued.reports.job_findings import findings_of
 from multikueued.reports.jobs import JobFilter, JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
 from tests.commands.breaking import Person, explained, seen_after
@@ -59,17 +60,17 @@ def _workload(name: str, minute: int, *, active: bool = True) -> Json:
 
 def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those stay for ever: two hundred of them, and no job that waits was explained."""
-    monkeypatch.setattr(causes, "MOST", 2)
+    monkeypatch.setattr(waiting_jobs, "AT_A_LOOK", 2)
     asked: list[str] = []
 
     def noted(seen: Any) -> Any:
         asked.append(seen.workload["metadata"]["name"])
-        return explain(seen)
+        return findings_of(seen)
 
-    monkeypatch.setattr(causes, "explain", noted)
+    monkeypatch.setattr(waiting_jobs, "findings_of", noted)
     listed = (_workload("off", 1, active=False), _workload("late", 3), _workload("early", 2))
     monkeypatch.setattr(ManagerObjects, "dispatched", listed)
-    causes.causes(ManagerObjects(workloads=listed), NOW, "kueue-system")
+    waiting_jobs.causes(ManagerObjects(workloads=listed), NOW, "kueue-system")
     assert asked == ["early", "late"]
 
 
@@ -77,7 +78,7 @@ def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypat
 def test_causes_of_before_are_not_told_of_what_runs(state: str, reason: str) -> None:
     """They are kept for some seconds: a job that ran had the reason for which it had waited."""
     job = attrs.evolve(JOB, state=JobState(state))
-    with_causes = causes.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
+    with_causes = waiting_jobs.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
     assert [report.reason for report in with_causes] == [reason]
 
 
@@ -159,11 +160,11 @@ def test_a_job_starves_by_those_of_other_namespaces_whoever_asks() -> None:
     gang = waits("gang", minutes=90)
     passed = late(20)
     passed["metadata"]["namespace"] = "other"
-    known = causes.causes(fleet(gang, passed), NOW, "kueue-system", "default")
+    known = waiting_jobs.causes(fleet(gang, passed), NOW, "kueue-system", "default")
     assert known == {
         ObjectKey.of(gang): "held for more than an hour, while jobs of its queue that came later have started"
     }
-    assert causes.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}
+    assert waiting_jobs.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}
 
 
 @attrs.define

@@ -11,11 +11,9 @@ import attrs
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ShownPods
 from multikueued.reports.workers import WorkerReport
 
@@ -63,24 +61,6 @@ def shown_pods(objects: ManagerObjects) -> ShownPods | None:
     if not counts:
         return None
     return ShownPods(sum(mirrors.shown for mirrors in counts), sum(mirrors.refused for mirrors in counts))
-
-
-def about(worker: WorkerReport, objects: ManagerObjects, daemon_namespace: str) -> tuple[Finding, ...]:
-    """Why a worker is not connected. One that nobody uses, or that lacks a kind alone, needs nobody at once."""
-    if not worker.error or worker.state is WorkerState.MISSING:  # that it is missing, the check's findings say
-        return ()
-    degraded = worker.state is WorkerState.DEGRADED
-    finding = about_error(worker.name, worker.error, worker.cause, objects, daemon_namespace, connected=degraded)
-    return (finding.mild(degraded or not worker.checks),)
-
-
-def about_error(
-    worker: str, error: str, cause: str, objects: ManagerObjects, daemon_namespace: str, *, connected: bool
-) -> Finding:
-    """Why a worker is not connected, or not usable for a kind, to somebody who asks about no job."""
-    names = source_names(objects.clusters_by_name.get(worker))
-    context = {"secrets": daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
-    return about_worker(worker, error, context, connected=connected, cause=cause)
 
 
 def daemon_report(lease: Json | None, now: datetime) -> DaemonReport:

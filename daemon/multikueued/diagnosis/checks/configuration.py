@@ -26,9 +26,10 @@ from multikueued.reports.chain import (
     missing_checks,
     without_cluster_queue,
 )
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
-from multikueued.reports.status import about, daemon_findings, daemon_report
+from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.typenames import title
 from multikueued.reports.worker_queues import is_stopped
 
@@ -137,7 +138,7 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     ):
         return  # it may be in that one, or be meant by that name, of which another finding tells
     for worker in facts.worker_reports:
-        if worker.state != "Missing" and not worker.checks:
+        if worker.state is not WorkerState.MISSING and not worker.checks:
             why, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
             instead = "worker-unlisted@selected" if kept else ""
             yield Spot(f"MultiKueueCluster {worker.name}", why, {"worker": worker.name}, instead=instead)
@@ -249,4 +250,7 @@ def what_workers_say(facts: Facts) -> Iterator[Finding]:
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in facts.worker_reports:
-        yield from about(worker, facts.objects, facts.daemon_namespace)
+        if worker.error and worker.state is not WorkerState.MISSING:  # of which the check's findings tell
+            degraded = worker.state is WorkerState.DEGRADED
+            problem = facts.about_worker(worker.name, worker.error, worker.cause, connected=degraded)
+            yield problem.mild(degraded or not worker.checks)  # nobody uses it, or it lacks a kind alone

@@ -22,7 +22,6 @@ from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
 from multikueued.reports.remedies.remedy import Finding, Severity
-from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
 from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, local_queue_of, queue_flaw, quota_mismatch
 
@@ -39,8 +38,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
     """
     for worker in facts.workers.values():
         if worker.error:
-            said = worker.name, worker.error, worker.cause
-            problem = about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
+            problem = facts.about_worker(worker.name, worker.error, worker.cause, connected=False)
             credentials = facts.credentials.get(worker.name)
             if credentials is not None and has_new_credentials(worker.name, credentials, facts.objects):
                 more = f"Secret {credentials.secret} has new ones, and the daemon is connected with the former"

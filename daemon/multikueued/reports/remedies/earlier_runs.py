@@ -11,9 +11,9 @@ from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.names import Json
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
-from multikueued.reports.jobs import JobReport
-from multikueued.reports.objects import Chain, ManagerObjects
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
+from multikueued.reports.seen import Seen
 
 EARLIER_RUN: Final = "earlier-run"
 """The id while it has time to end."""
@@ -21,21 +21,15 @@ DOES_NOT_END: Final = "copy-does-not-end"
 """The id after that."""
 
 
-def earlier_run_findings(chain: Chain, job: JobReport, now: datetime) -> Iterator[Finding]:
-    """What it waits for, since when; and once it takes too long, what holds it and the way out.
-
-    Args:
-        chain: of the Workload.
-        job: its line.
-        now: the wall clock.
-    """
-    workload, message = chain.workload, chain.message
-    for run in chain.earlier_runs:
-        words = {**job.words, "worker": run.worker, "uid": run.uid, "run": str(run)}
-        if not _takes_too_long(run, workload, now):
+def earlier_run_findings(seen: Seen) -> Iterator[Finding]:
+    """What it waits for, since when; and once it takes too long, what holds it and the way out."""
+    message = seen.chain.message
+    for run in seen.chain.earlier_runs:
+        words = {**seen.line.words, "worker": run.worker, "uid": run.uid, "run": str(run)}
+        if not _takes_too_long(run, seen.workload, seen.now):
             yield finding(EARLIER_RUN, run.worker, message, ends=_ends(run), **words)
             continue
-        pods = _late_pods(run, chain.objects)
+        pods = _late_pods(run, seen.objects)
         yield finding(DOES_NOT_END, run.worker, message, instead=_way_out(run, pods), hangs=_hangs(run, pods), **words)
 
 
