@@ -25,11 +25,11 @@ from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMES
 from multikueue.testing import job
 from multikueued.commands.status import gather_status
 from multikueued.diagnosis.findings import Diagnosis
+from multikueued.diagnosis.fleet import StatusReport
 from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.remedy import Severity
-from multikueued.reports.status import StatusReport
 from tests.commands.breaking import (
     Change,
     Person,

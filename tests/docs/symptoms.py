@@ -22,6 +22,7 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.daemon_lease import DaemonReport, daemon_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import explain
 from multikueued.reports.job_findings import MANAGER_RULES, findings_of
@@ -32,7 +33,6 @@ from multikueued.reports.remedies.remedy import Finding, RemedyRule
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
 from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by, taken_away
 from multikueued.reports.seen import Seen
-from multikueued.reports.status import DaemonReport, daemon_findings
 from multikueued.reports.unqueued import unqueued
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload

@@ -17,8 +17,7 @@ from multikueued.diagnosis.findings import diagnose
 from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.explanation import explain
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.audience import CAUSES
-from multikueued.reports.remedies.remedy import Severity
+from multikueued.reports.remedies.remedy import CAUSES, Severity
 from multikueued.reports.seen import Seen
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.worker_facts import KubeconfigFacts

@@ -20,7 +20,7 @@ from multikueued.reports.published import Published
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
-from multikueued.reports.worker_queues import QueuesOnWorker
+from multikueued.reports.worker_queues import QueuesOnWorker, leads_to
 from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
 
@@ -195,6 +195,6 @@ class Facts:
     def queues_with_check(self) -> Iterator[tuple[ObjectKey, str]]:
         """The LocalQueues that lead to workers, and the check that each leads to."""
         for key, local in sorted(self.objects.local_queues_by_key.items()):
-            queue = self.objects.queues_by_name.get(str((local.get("spec") or {}).get("clusterQueue") or ""))
+            queue = self.objects.queues_by_name.get(leads_to(local))
             if (check := self.objects.check_of_queue(queue or {})) is not None:
                 yield key, check

@@ -14,24 +14,13 @@ from multikueued.reports.job_findings import POD_MISSING, findings_of
 from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement, placements
 from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
-from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, own_trouble
+from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.next_steps import NextStep, next_steps
-from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import REMEDIES, Finding
 from multikueued.reports.seen import Seen
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 
-_OF_THE_RUN: Final = frozenset(
-    remedy.id
-    for remedy in (
-        *(sign.remedy for sign in TROUBLE),
-        NOT_READY,
-        *BY_REASON.values(),
-        NEED_MISSING,
-        NONE_MADE,
-        POD_MISSING,
-    )
-)
+_OF_THE_RUN: Final = frozenset(row.id for row in REMEDIES.values() if row.run or row.reasons)
 """The findings of a job that is on its worker and gets nowhere there."""
 
 

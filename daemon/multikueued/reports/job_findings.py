@@ -29,6 +29,7 @@ from multikueue.core.model.workloads import CheckState, Rejection, reserved_at
 from multikueue.errors import Cause
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.clocks import clock_findings
+from multikueued.reports.daemon_lease import daemon_findings, daemon_report
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobState, state_of
 from multikueued.reports.places import starving
 from multikueued.reports.remedies.audience import read_by
@@ -46,7 +47,6 @@ from multikueued.reports.remedies.trouble import (
     trouble_of,
 )
 from multikueued.reports.seen import Seen
-from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.typenames import title, type_name
 from multikueued.reports.worker_answers import AnswerState
 
@@ -218,17 +218,7 @@ def _waits(seen: Seen, where: str) -> Iterator[Finding]:
 MOST_HOLDING: Final = 20
 """Jobs with quota that are looked at, those that have had it longest: anybody may submit more."""
 HELD_QUOTA: Final = "quota-held"
-_NEVER: Final = frozenset(
-    {
-        "quota-too-small",
-        "no-flavor",
-        "narrowed-out",
-        "local-queue-missing",
-        "namespace-missing",
-        "namespace-not-selected",
-    }
-)
-"""What no time changes."""
+_LASTING: Final = frozenset(row.id for row in REMEDIES.values() if row.lasts)
 
 
 def _held_quota(seen: Seen, *, named: bool) -> Iterator[Finding]:
@@ -246,7 +236,7 @@ def _held_quota(seen: Seen, *, named: bool) -> Iterator[Finding]:
     holding.sort(key=lambda other: str(reserved_at(other)))
     for other in holding[:MOST_HOLDING]:
         of_other = findings_of(attrs.evolve(seen, workload=other, job=None, events=()))
-        why = next((reason for reason in of_other if reason.blocking and reason.id in _NEVER), None)
+        why = next((reason for reason in of_other if reason.blocking and reason.id in _LASTING), None)
         if why is not None:
             row, where = HELD_QUOTA if named else f"{HELD_QUOTA}@unnamed", f"ClusterQueue {queue}"
             about = {"title": title(other), "job": type_name(other), "namespace": namespace_of(other)}

@@ -11,10 +11,10 @@ from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
-from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.name_lists import suggestion
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
@@ -24,14 +24,14 @@ from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
     missing_checks,
+    stopped_queue,
     without_cluster_queue,
 )
 from multikueued.reports.cluster_answers import WorkerState
+from multikueued.reports.daemon_lease import daemon_findings, daemon_report
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
-from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.typenames import title
-from multikueued.reports.worker_queues import is_stopped
 
 
 def _of_checks(id: str, finds: str) -> Check:
@@ -111,12 +111,7 @@ def inactive_queues(facts: Facts) -> Iterator[Finding]:
     """
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         if facts.objects.check_of_queue(queue) is not None:
-            yield from _stopped(queue) if is_stopped(queue) else inactive_queue(queue, facts.objects)
-
-
-def _stopped(queue: Json) -> Iterator[Finding]:
-    where, name = f"ClusterQueue {name_of(queue)}", name_of(queue)
-    yield finding("queue-stopped", where, policy=str(queue["spec"]["stopPolicy"]), name=name)
+            yield from [*stopped_queue(CLUSTER_QUEUE, queue)] or inactive_queue(queue, facts.objects)
 
 
 @check("cluster-queue-missing", Severity.WARNING)

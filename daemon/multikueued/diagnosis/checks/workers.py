@@ -156,7 +156,7 @@ def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     """A worker has names for some namespaces, and none for one with queues that lead to it."""
     for worker in facts.workers.values():
         names = facts.objects.names_on(worker.name)
-        for namespace in sorted({key.namespace for key in _queues_here(facts, worker.name)}):
+        for namespace in sorted({key.namespace for key in facts.objects.local_queues_for.get(worker.name, ())}):
             if not names.flaw and (why := names.why_none(namespace)):
                 yield Spot(f"{worker.name}, Namespace {namespace}", why, {"worker": worker.name})
 
@@ -309,8 +309,8 @@ def slow(facts: Facts) -> Iterator[Spot]:
 def _queues_for(facts: Facts, worker: str, seen_at: Mapping[str, datetime]) -> list[tuple[ObjectKey, ObjectKey]]:
     """The LocalQueues that lead to a worker, and their twins there: those of which what was seen then can tell."""
     names, newer = facts.objects.names_on(worker), _newer_than(facts, worker, seen_at.get(worker))
-    pairs = ((here, names.local_queue(here)) for here in _queues_here(facts, worker) if here not in newer)
-    return [(here, there) for here, there in pairs if there.namespace]
+    here = (key for key in facts.objects.local_queues_for.get(worker, ()) if key not in newer)
+    return [(key, there) for key in here if (there := names.local_queue(key)).namespace]
 
 
 def _newer_than(facts: Facts, worker: str, seen: datetime | None) -> frozenset[ObjectKey]:
@@ -329,10 +329,6 @@ def _newer_than(facts: Facts, worker: str, seen: datetime | None) -> frozenset[O
     )
     times = ((key, parse_timestamp(time)) for key, time in (*made.items(), *got))
     return frozenset(key for key, time in times if time is not None and time > seen)
-
-
-def _queues_here(facts: Facts, worker: str) -> list[ObjectKey]:
-    return [key for key, check in facts.queues_with_check() if worker in facts.objects.workers_of(check)]
 
 
 def _words(gvk: GVK) -> str:

@@ -22,8 +22,7 @@ from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState
-from multikueued.reports.pod_reasons import reason_of_pod
-from multikueued.reports.remedies.pod_remedies import BY_REASON
+from multikueued.reports.remedies.pod_remedies import BY_REASON, reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy, finding
 from multikueued.settings.config import RetentionSettings
 

@@ -84,6 +84,8 @@ class Remedy:
     matters: str = ""
     cause: str = ""
     rejection: str = ""
+    run: bool = False
+    lasts: bool = False
     reasons: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
 
     @property
@@ -223,5 +225,7 @@ _AS_TOLD: Final = re.IGNORECASE | re.DOTALL
 _TABLE: Final = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
 SLOTS: Final[Mapping[str, str]] = _TABLE.pop("slots")
 """What slots of remedies take that take no name: `names`, or `ours`, a text of ours."""
+CAUSES: Final[Sequence[Sequence[str]]] = _TABLE.pop("causes")
+"""The ids of findings that tell of one cause: the one with the best remedy first."""
 REMEDIES, RULES = _read(_TABLE)
 """By key; and the tables of words, by name."""
