@@ -32,11 +32,10 @@ from multikueued.remote.explain import EventList
 from multikueued.reports.chain import ChainLink
 from multikueued.reports.daemon_lease import DaemonReport
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation
+from multikueued.reports.explanation import Explanation, NextStep
 from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.quotas import FlavorQuota, WorkerQuota
-from multikueued.reports.remedies.next_steps import NextStep
 from multikueued.reports.remedies.pod_remedies import PodReason
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.unqueued import Unqueued

@@ -6,15 +6,17 @@ is matched.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition, is_true, message, parse_timestamp
+from multikueue.core.model.conditions import changed_at, condition, is_true, message, parse_timestamp, timestamp
+from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun
+from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import (
     CONTROLLER_NAME,
@@ -30,10 +32,11 @@ from multikueue.errors import Cause
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.clocks import clock_findings
 from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobState, state_of
+from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import starving
 from multikueued.reports.remedies.audience import read_by
-from multikueued.reports.remedies.earlier_runs import earlier_run_findings
 from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, finding
 from multikueued.reports.remedies.told_findings import told_findings
@@ -82,7 +85,7 @@ def _findings(seen: Seen) -> Iterator[Finding]:
         yield from queue_findings(seen.chain, delegated=delegated)
         yield from _not_placed(seen)
     if state in WAITING_STATES:
-        yield from earlier_run_findings(seen)
+        yield from _earlier_runs(seen)
     if state is JobState.LOCAL:
         return
     if line.worker and (removal := taken_away(line.worker, seen.objects)) is not None:
@@ -213,6 +216,68 @@ def _waits(seen: Seen, where: str) -> Iterator[Finding]:
     elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
         # While a worker is away it may be the one that has it.
         yield finding("recorded-twice", where, told)
+
+
+EARLIER_RUN: Final = "earlier-run"
+"""The id while it has time to end."""
+DOES_NOT_END: Final = "copy-does-not-end"
+"""The id after that."""
+
+
+def _earlier_runs(seen: Seen) -> Iterator[Finding]:
+    """What it waits for, since when; and once it takes too long, what holds it and the way out."""
+    message = seen.chain.message
+    for run in seen.chain.earlier_runs:
+        words = {**seen.line.words, "worker": run.worker, "uid": run.uid, "run": str(run)}
+        if not _takes_too_long(run, seen.workload, seen.now):
+            yield finding(EARLIER_RUN, run.worker, message, ends=_ends(run), **words)
+            continue
+        pods = _late_pods(run, seen.objects)
+        yield finding(DOES_NOT_END, run.worker, message, instead=_way_out(run, pods), hangs=_hangs(run, pods), **words)
+
+
+def _late_pods(run: EarlierRun, objects: ManagerObjects) -> tuple[LatePod, ...]:
+    """Those that the daemon has seen of it, with their nodes; empty: none, or what it has seen may not be read."""
+    published = objects.published.get(run.worker)
+    copies = published.facts.overdue or () if published is not None else ()
+    return next((copy.pods for copy in copies if copy.uid == run.uid), ())
+
+
+def _takes_too_long(run: EarlierRun, workload: Json, now: datetime) -> bool:
+    """Of one that nobody has deleted: whether it is told for longer than its deletion and its pods take as a rule."""
+    since = changed_at(workload, WAITS)
+    if run.deleted is not None or since is None:
+        return run.is_overdue(now)
+    return (now - since - MARGIN).total_seconds() >= DEFAULT_GRACE
+
+
+def _ends(run: EarlierRun) -> str:
+    if run.deleted is None:
+        return "it may run, and is being removed"
+    until = f", its pods have until {timestamp(run.due)} to end" if run.due is not None else ""
+    return f"it was deleted at {timestamp(run.deleted)}{until}"
+
+
+def _hangs(run: EarlierRun, pods: Sequence[LatePod]) -> str:
+    if run.deleted is None or run.due is None:
+        return "it may run, and could not be deleted"
+    return f"it was deleted at {timestamp(run.deleted)} and should have ended at {timestamp(run.due)}{_held(run, pods)}"
+
+
+def _held(run: EarlierRun, pods: Sequence[LatePod]) -> str:
+    late = "".join(f"; {pod}" for pod in pods[:MOST_NAMED])
+    if not run.finalizers:
+        return late or ", and a pod of it has not"
+    return f", {held_by(run.finalizers)}{late}"
+
+
+def _way_out(run: EarlierRun, pods: Sequence[LatePod]) -> str:
+    """The key of the row with the way out; empty: nobody knows what holds it."""
+    if run.deleted is None:
+        return f"{DOES_NOT_END}@refused"
+    if run.finalizers:
+        return f"{DOES_NOT_END}@held"
+    return f"{DOES_NOT_END}@node" if any(pod.node for pod in pods) else ""
 
 
 MOST_HOLDING: Final = 20

@@ -12,11 +12,10 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueued.reports.job_findings import findings_of
+from multikueued.reports.job_findings import EARLIER_RUN, findings_of
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.audience import for_operators_alone, once
-from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.seen import Seen
 from multikueued.reports.typenames import title

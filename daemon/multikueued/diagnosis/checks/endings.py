@@ -12,7 +12,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.ending_copies import EndingCopy
-from multikueued.reports.remedies.earlier_runs import DOES_NOT_END
+from multikueued.reports.job_findings import DOES_NOT_END
 from multikueued.reports.worker_facts import WorkerFacts
 
 MOST: Final = 5
