@@ -26,14 +26,14 @@ AT_A_LOOK: Final = 200
 """The same of `status`, lists of jobs and the page, which look again and again: each takes about a millisecond."""
 MOST_ALIKE: Final = 10
 """Findings of one id: anybody may submit more jobs that are too large."""
-_PASSING: Final = ("quota-in-use", "connecting", "clock-skew", "queue-without-check", EARLIER_RUN)
-"""What is no fault, or is told elsewhere."""
-_MEANT: Final = ("cordoned",)
-"""What an operator does for a while."""
 SETTLED: Final = (JobState.REJECTED, JobState.INACTIVE)
 """The states that last until somebody does something about them."""
 HELD_UP: Final = (*WAITING_STATES, JobState.LOST, *SETTLED)
 """The states of jobs that something may keep from running."""
+_PASSING: Final = ("quota-in-use", "connecting", "clock-skew", "queue-without-check", EARLIER_RUN)
+"""What is no fault, or is told elsewhere."""
+_MEANT: Final = ("cordoned",)
+"""What an operator does for a while."""
 _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
 
 
@@ -76,22 +76,6 @@ def why_jobs_wait(
         yield attrs.evolve(finding, why=f"{finding.why}; it concerns {name}{others}")
 
 
-def with_waiting(
-    findings: Iterable[Finding], objects: ManagerObjects, now: datetime, daemon_namespace: str
-) -> list[Finding]:
-    """Findings about a fleet, with what keeps jobs waiting: each cause once, as the first such job tells it. What is
-    about the jobs alone, and their submitters can mend, is no operator's.
-    """
-    alike: Counter[str] = Counter()
-    grave = list[Finding]()
-    for finding in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
-        alike[finding.id] += 1
-        if finding.blocking and alike[finding.id] <= MOST_ALIKE:
-            own = not finding.workers and not for_operators_alone(finding)
-            grave.append(finding.mild(own or finding.id in _MEANT))
-    return once(findings, grave)
-
-
 def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str, namespace: str = "") -> dict[ObjectKey, str]:
     """What keeps jobs from running, by their Workloads: of each the first finding that somebody has to mend. Those that
     nobody has to look after are not in it; those that wait are looked at before those that are settled.
@@ -121,3 +105,19 @@ def with_causes(jobs: Iterable[JobReport], known: Mapping[ObjectKey, str]) -> tu
     return tuple(
         attrs.evolve(job, reason=known.get(key, job.reason)) if job.state in HELD_UP else job for key, job in keyed
     )
+
+
+def with_waiting(
+    findings: Iterable[Finding], objects: ManagerObjects, now: datetime, daemon_namespace: str
+) -> list[Finding]:
+    """Findings about a fleet, with what keeps jobs waiting: each cause once, as the first such job tells it. What is
+    about the jobs alone, and their submitters can mend, is no operator's.
+    """
+    alike: Counter[str] = Counter()
+    grave = list[Finding]()
+    for finding in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
+        alike[finding.id] += 1
+        if finding.blocking and alike[finding.id] <= MOST_ALIKE:
+            own = not finding.workers and not for_operators_alone(finding)
+            grave.append(finding.mild(own or finding.id in _MEANT))
+    return once(findings, grave)

@@ -12,17 +12,21 @@ import attrs
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, namespace_of
+from multikueue.core.model.objects import annotations_of, dig, namespace_of
 from multikueue.errors import Cause
 from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
+from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.job_findings import DOES_NOT_END
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.typenames import title, type_name
+from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, local_queue_of, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
@@ -304,6 +308,42 @@ def slow(facts: Facts) -> Iterator[Spot]:
         if worker.latency is not None and worker.latency > SLOW:
             why = f"a small request takes {worker.latency:.1f} s from here (the median of three)"
             yield Spot(worker.name, why)
+
+
+MOST: Final = 5
+"""Job copies with one cause that are named."""
+
+
+@check(DOES_NOT_END)
+def do_not_end(facts: Facts) -> Iterator[Spot]:
+    """A job copy on a worker was deleted longer ago than its pods' longest grace period and a minute: a finalizer
+    holds it, or a pod that has not ended, as on a node that is down; or its Workload is gone, and the worker refuses
+    its deletion. Copies with the same cause are one finding.
+    """
+    known = {ObjectKey.of(workload) for workload in facts.objects.workloads}
+    for worker in facts.workers.values():
+        by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
+        for copy in worker.overdue or ():
+            if not _is_given_up(copy, worker, facts):
+                nodes = frozenset(pod.node for pod in copy.pods)
+                by_cause[copy.finalizers, nodes, copy.pods_unseen, copy.orphaned].append(copy)
+        for first, *others in by_cause.values():
+            why = f"{first}: {first.why(facts.now)}{_same(others)}"
+            words = {"way_out": first.way_out(worker.name, known=first.workload in known)}
+            yield Spot(f"{worker.name}, {first.kind} {first.key}", why, words, instead=f"{DOES_NOT_END}@there")
+
+
+def _same(others: list[EndingCopy]) -> str:
+    if not others:
+        return ""
+    more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
+    return f"; the same holds of {', '.join(map(str, others[:MOST]))}{more}"
+
+
+def _is_given_up(copy: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
+    cluster = facts.objects.clusters_by_name.get(worker.name, {})
+    own = [workload for workload in facts.objects.workloads if ObjectKey.of(workload) == copy.workload]
+    return is_given_up(copy.uid, copy.created, worker.name, annotations_of(cluster), own)
 
 
 def _queues_for(facts: Facts, worker: str, seen_at: Mapping[str, datetime]) -> list[tuple[ObjectKey, ObjectKey]]:
