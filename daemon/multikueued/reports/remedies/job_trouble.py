@@ -33,8 +33,6 @@ NO_PODS_AFTER: Final = timedelta(seconds=20)
 NEVER_READY_AFTER: Final = timedelta(minutes=30)
 """From when on somebody has to look."""
 
-UNHEALTHY: Final = REMEDIES["job-unhealthy"]
-STUCK: Final = REMEDIES["job-stuck"]
 NOT_READY: Final = REMEDIES["job-not-ready"]
 NEVER_READY: Final = REMEDIES["job-not-ready@long"]
 FAILED: Final = "job-failed"

@@ -85,6 +85,7 @@ class Remedy:
     cause: str = ""
     rejection: str = ""
     run: bool = False
+    pods: bool = False
     lasts: bool = False
     reasons: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
 
