@@ -23,6 +23,7 @@ from multikueued.reports.jobs import JobFilter, JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
 from tests.commands.breaking import Person, explained, seen_after
 from tests.commands.test_breaks import BREAKS
+from tests.commands.test_ten_breaks import BREAKS as TEN
 from tests.core.building import workload
 from tests.reports.objects import fleet
 from tests.reports.test_places import late, waits
@@ -31,7 +32,14 @@ from tests.runtime.fleet import Fleet, now
 JOB: Final = JobReport(
     "job/train", "default", JobState.WAITING, "", (), "user-queue", "cq", "job-train", "", None, None, ""
 )
-TOLD: Final = ("token", "kind not enabled", "no LocalQueue there", "worker down", "name taken", "typo in the config")
+TOLD: Final = (
+    "token void",
+    "kind not enabled",
+    "LocalQueue missing",
+    "worker down",
+    "name taken",
+    "typo in the config",
+)
 WANTED: Final = JobsWanted(JobFilter("default"), now=NOW, daemon_namespace="kueue-system")
 
 
@@ -44,8 +52,9 @@ async def seen(fleet: Fleet) -> tuple[JobList, Explanation]:
 @pytest.mark.parametrize("name", TOLD, ids=lambda name: name.replace(" ", "-"))
 async def test_get_tells_what_explain_finds(name: str) -> None:
     """It told the words of Kueue alone: `ClusterQueue cluster-queue is inactive`, where a token had expired."""
-    (case,) = (case for case in BREAKS if case.name == name)
-    changes = {when: getattr(case, when) for when in ("before", "submit", "after", "refusals", "kinds", "seconds")}
+    (case,) = (each for each in (*BREAKS, *TEN) if each.name == name)
+    every = ("before", "submit", "after", "refusals", "kinds", "seconds")
+    changes = {when: getattr(case, when) for when in every if hasattr(case, when)}
     listed, explanation = await seen_after(seen, **changes)
     assert [job.reason for job in listed.jobs] == [explanation.findings[0].sentence]
 
