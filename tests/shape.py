@@ -19,7 +19,9 @@ from typing import Any, Final
 import attrs
 import click
 
-from multikueued.reports.explanation import Seen, explain
+import multikueued
+from multikueued.reports.explanation import explain
+from multikueued.reports.seen import Seen
 from tests.core.building import copy_of, job_copy_of, snapshot, worker, workload
 from tests.core.door import Snapshot, decide
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored
@@ -125,6 +127,8 @@ def explanations() -> dict[str, Seen]:
 @click.command()
 def main() -> None:
     """Print the sizes."""
+    if Path(multikueued.__file__).parent != DAEMON:
+        raise click.UsageError(f"the daemon of another checkout is imported: name {DAEMON.parent} in PYTHONPATH")
     parts = {
         "core/workload": ("core/workload",),
         "core/dispatchers/scored": ("core/dispatchers/scored",),

@@ -1,4 +1,4 @@
-"""Breaks that an operator meets: `explain` and `status`, which see the manager alone, and `doctor` tell each once."""
+"""Breaks beside those of `test_ten_breaks`: `explain`, `status` (by the manager alone) and `doctor` tell each once."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from multikueue.sandbox.setting_up import CHECK, CLUSTER_QUEUE_NAME, KUEUE_NAMES
 from multikueue.testing import job
 from multikueued.commands.status import gather_status
 from multikueued.diagnosis.findings import Diagnosis
+from multikueued.diagnosis.fleet import StatusReport
 from multikueued.remote.explain import gather_explanation
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.remedy import Severity
-from multikueued.reports.status import StatusReport
 from tests.commands.breaking import (
     Change,
     Person,
@@ -129,13 +129,6 @@ class Break:
     seconds: float = 60.0
 
 
-def missing_kind(plural: str, kind: str, doctors_id: str) -> Break:
-    words = f"list {kind}: the server could not find the requested resource"
-    refusals = refuse(NotFound, 404, ("list", plural), words=words)
-    remedy = "install it there"
-    return Break(f"crd {plural}", "crd-missing", (kind, remedy), doctors_id, ("nstall",), refusals=refusals)
-
-
 def missing_verb(verb: str, plural: str, group: str) -> Break:
     who = 'User "system:serviceaccount:kueue-system:multikueue"'
     denial = f'{who} cannot {verb} resource "{plural}" in API group "{group}" at the cluster scope'
@@ -157,6 +150,7 @@ def refusing_webhook(plural: str) -> Break:
     return Break(f"webhook {plural}", "webhook", in_why, "webhook", (in_why[0], "exempt"), refusals=refusals)
 
 
+NOT_SERVED = "list workloads.kueue.x-k8s.io: the server could not find the requested resource"
 BREAKS = (
     Break(
         "kubeconfig key",
@@ -169,14 +163,6 @@ BREAKS = (
         "kubeconfig-key",
         ("--from-file=kubeconfig=FILE",),
         before=rename_key,
-    ),
-    Break(
-        "token",
-        "bad-token",
-        ("does not accept the daemon's credential", "create secret generic worker1-secret"),
-        "bad-token",
-        ("create secret generic worker1-secret",),
-        before=spoil_token,
     ),
     Break(
         "namespace",
@@ -221,32 +207,12 @@ BREAKS = (
         before=misspell_cluster,
     ),
     Break(
-        "no LocalQueue there",
-        "local-queue-missing",
-        (
-            'LocalQueue "user-queue" does not exist in namespace "default" on worker1',
-            "multikueue queues mirror user-queue",
-        ),
-        "worker-local-queue-missing",
-        ("user-queue",),
-        before=delete_queue,
-    ),
-    Break(
         "quota too small",
         "quota-too-small",
         ("raise nominalQuota of cpu there",),
         "never-fits",
         ("nominalQuota",),
         before=shrink,
-    ),
-    Break(
-        "worker down",
-        "worker-down",
-        ("look whether its API server runs",),
-        "worker-down",
-        ("look whether its API server runs",),
-        after=partition("reset"),
-        state=JobState.LOST,
     ),
     Break(
         "worker hung",
@@ -256,9 +222,14 @@ BREAKS = (
         ("API server and etcd",),
         after=partition("hang"),
     ),
-    missing_kind("workloads", "workloads.kueue.x-k8s.io", "worker-without-kueue"),
-    missing_kind("jobs", "jobs.batch", "worker-without-kind"),
-    missing_verb("create", "workloads", "kueue.x-k8s.io"),
+    Break(
+        "crd workloads",
+        "crd-missing",
+        ("workloads.kueue.x-k8s.io", "install it there"),
+        "worker-without-kueue",
+        ("nstall",),
+        refusals=refuse(NotFound, 404, ("list", "workloads"), words=NOT_SERVED),
+    ),
     missing_verb("create", "jobs", "batch"),
     missing_verb("list", "jobs", "batch"),
     refusing_webhook("workloads"),

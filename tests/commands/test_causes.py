@@ -14,14 +14,16 @@ from multikueue.protocols import ObjectList
 from multikueue.testing import NOW
 from multikueued.api_answers import REMOTE_JOB
 from multikueued.commands.get import gather_jobs
-from multikueued.reading import causes
 from multikueued.reading.source import JobList, JobsWanted
 from multikueued.reading.through_api import AT_ONCE, CAUSES, NAMESPACES, ThroughApi
-from multikueued.reports.explanation import Explanation, explain
+from multikueued.reports import waiting_jobs
+from multikueued.reports.explanation import Explanation
+from multikueued.reports.job_findings import findings_of
 from multikueued.reports.jobs import JobFilter, JobReport, JobState
 from multikueued.reports.objects import ManagerObjects
 from tests.commands.breaking import Person, explained, seen_after
 from tests.commands.test_breaks import BREAKS
+from tests.commands.test_ten_breaks import BREAKS as TEN
 from tests.core.building import workload
 from tests.reports.objects import fleet
 from tests.reports.test_places import late, waits
@@ -30,7 +32,14 @@ from tests.runtime.fleet import Fleet, now
 JOB: Final = JobReport(
     "job/train", "default", JobState.WAITING, "", (), "user-queue", "cq", "job-train", "", None, None, ""
 )
-TOLD: Final = ("token", "kind not enabled", "no LocalQueue there", "worker down", "name taken", "typo in the config")
+TOLD: Final = (
+    "token void",
+    "kind not enabled",
+    "LocalQueue missing",
+    "worker down",
+    "name taken",
+    "typo in the config",
+)
 WANTED: Final = JobsWanted(JobFilter("default"), now=NOW, daemon_namespace="kueue-system")
 
 
@@ -43,8 +52,9 @@ async def seen(fleet: Fleet) -> tuple[JobList, Explanation]:
 @pytest.mark.parametrize("name", TOLD, ids=lambda name: name.replace(" ", "-"))
 async def test_get_tells_what_explain_finds(name: str) -> None:
     """It told the words of Kueue alone: `ClusterQueue cluster-queue is inactive`, where a token had expired."""
-    (case,) = (case for case in BREAKS if case.name == name)
-    changes = {when: getattr(case, when) for when in ("before", "submit", "after", "refusals", "kinds", "seconds")}
+    (case,) = (each for each in (*BREAKS, *TEN) if each.name == name)
+    every = ("before", "submit", "after", "refusals", "kinds", "seconds")
+    changes = {when: getattr(case, when) for when in every if hasattr(case, when)}
     listed, explanation = await seen_after(seen, **changes)
     assert [job.reason for job in listed.jobs] == [explanation.findings[0].sentence]
 
@@ -59,17 +69,17 @@ def _workload(name: str, minute: int, *, active: bool = True) -> Json:
 
 def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those stay for ever: two hundred of them, and no job that waits was explained."""
-    monkeypatch.setattr(causes, "MOST", 2)
+    monkeypatch.setattr(waiting_jobs, "AT_A_LOOK", 2)
     asked: list[str] = []
 
     def noted(seen: Any) -> Any:
         asked.append(seen.workload["metadata"]["name"])
-        return explain(seen)
+        return findings_of(seen)
 
-    monkeypatch.setattr(causes, "explain", noted)
+    monkeypatch.setattr(waiting_jobs, "findings_of", noted)
     listed = (_workload("off", 1, active=False), _workload("late", 3), _workload("early", 2))
     monkeypatch.setattr(ManagerObjects, "dispatched", listed)
-    causes.causes(ManagerObjects(workloads=listed), NOW, "kueue-system")
+    waiting_jobs.causes(ManagerObjects(workloads=listed), NOW, "kueue-system")
     assert asked == ["early", "late"]
 
 
@@ -77,7 +87,7 @@ def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypat
 def test_causes_of_before_are_not_told_of_what_runs(state: str, reason: str) -> None:
     """They are kept for some seconds: a job that ran had the reason for which it had waited."""
     job = attrs.evolve(JOB, state=JobState(state))
-    with_causes = causes.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
+    with_causes = waiting_jobs.with_causes((job,), {ObjectKey(job.namespace, job.workload): "the token is void"})
     assert [report.reason for report in with_causes] == [reason]
 
 
@@ -159,11 +169,11 @@ def test_a_job_starves_by_those_of_other_namespaces_whoever_asks() -> None:
     gang = waits("gang", minutes=90)
     passed = late(20)
     passed["metadata"]["namespace"] = "other"
-    known = causes.causes(fleet(gang, passed), NOW, "kueue-system", "default")
+    known = waiting_jobs.causes(fleet(gang, passed), NOW, "kueue-system", "default")
     assert known == {
         ObjectKey.of(gang): "held for more than an hour, while jobs of its queue that came later have started"
     }
-    assert causes.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}
+    assert waiting_jobs.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}
 
 
 @attrs.define

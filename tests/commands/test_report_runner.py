@@ -21,12 +21,11 @@ from multikueued.commands import report_runner
 from multikueued.commands.report_runner import EVERY, Printed, text_of
 from multikueued.commands.report_text import jobs_table, status_lines
 from multikueued.commands.status import status_panel
-from multikueued.diagnosis.fleet import status_report
+from multikueued.diagnosis.fleet import StatusReport, status_report
 from multikueued.exits import NOT_REACHABLE, CommandError, for_people
 from multikueued.reading.asked import ReportTarget
 from multikueued.remote.command import printer
 from multikueued.reports.jobs import job_report
-from multikueued.reports.status import StatusReport
 from tests.reports.objects import fleet, worker
 
 TARGET = ReportTarget(ClusterConfig("https://manager:6443"), "default", "kueue-system")

@@ -14,8 +14,8 @@ from multikueue.core.model.names import Json
 from multikueue.errors import Cause
 from multikueued.metrics.hooks import Metrics
 from multikueued.page.port import FILES
+from multikueued.reports.daemon_lease import DaemonReport, daemon_findings
 from multikueued.reports.remedies.trouble import about_worker
-from multikueued.reports.status import DaemonReport, daemon_findings
 
 CHART = Path(__file__).parents[2] / "charts" / "multikueued"
 VALUES: Json = yaml.safe_load((CHART / "values.yaml").read_text())

@@ -23,21 +23,21 @@ from multikueued.commands.get import WorkerList
 from multikueued.commands.options import output_option, target_options, watch_option
 from multikueued.commands.retry import Retried
 from multikueued.diagnosis.findings import Diagnosis, Measured
+from multikueued.diagnosis.fleet import StatusReport
 from multikueued.exits import EXIT_CODES
 from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
 from multikueued.reading.pods import PodList, PodReport
 from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
 from multikueued.reports.chain import ChainLink
+from multikueued.reports.daemon_lease import DaemonReport
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation
+from multikueued.reports.explanation import Explanation, NextStep
 from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement
-from multikueued.reports.pod_reasons import PodReason
 from multikueued.reports.queues import QueueReport
 from multikueued.reports.quotas import FlavorQuota, WorkerQuota
-from multikueued.reports.remedies.next_steps import NextStep
+from multikueued.reports.remedies.pod_remedies import PodReason
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.unqueued import Unqueued
 from multikueued.reports.usage import UsageReport, Use
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer

@@ -22,22 +22,17 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
+from multikueued.reports.daemon_lease import DaemonReport, daemon_findings
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.jobs import JobReport, job_report
+from multikueued.reports.explanation import explain
+from multikueued.reports.job_findings import MANAGER_RULES, findings_of
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.check_remedies import (
-    MANAGER_RULES,
-    deleted_job_findings,
-    group_findings,
-    queue_changes,
-)
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
 from multikueued.reports.remedies.remedy import Finding, RemedyRule
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
 from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by, taken_away
-from multikueued.reports.status import DaemonReport, daemon_findings
+from multikueued.reports.seen import Seen
 from multikueued.reports.unqueued import unqueued
 from tests.docs.marked import replaced
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
@@ -253,26 +248,27 @@ def _of_workloads() -> tuple[Case, ...]:
         ("the label `kueue.x-k8s.io/queue-name` of a job with quota was changed", _changed),
         (
             "the job is gone, and its Workload is not",
-            lambda: next(deleted_job_findings(TestADeletedJob.LEFT, _line(TestADeletedJob.LEFT))),
+            lambda: _told("job-deleted", TestADeletedJob.LEFT),
         ),
         ("the job has no Workload, and runs here at once", lambda: _unqueued(without_queue())),
         ("the job has a queue and no Workload", lambda: _unqueued(job("train"))),
     )
 
 
-def _line(workload: Json) -> JobReport:
-    return job_report(fleet().chain(workload))
+def _told(id: str, made: Json, of: Json | None = None) -> Finding:
+    findings = findings_of(Seen(made, of, fleet(made), (), NOW, "kueue-system"))
+    return next(finding for finding in findings if finding.id == id)
 
 
 def _lacking() -> Finding:
     waits = new_condition("WaitingForReplacementPods", True, "PodsFailed", "words", now=NOW - timedelta(minutes=5))
     of_group = {**RUNNING, "status": {"conditions": [waits]}}
-    return next(group_findings(of_group, _line(of_group), NOW))
+    return _told("pod-missing", of_group)
 
 
 def _changed() -> Finding:
     moved = {**TRAIN, "metadata": {**TRAIN["metadata"], "labels": {QUEUE_LABEL: "other-queue"}}}
-    return next(queue_changes(_line(WAITING), moved, WAITING))
+    return _told("queue-changed", WAITING, moved)
 
 
 def _unqueued(made: Json) -> Finding:
@@ -343,17 +339,10 @@ def job_rows() -> Iterator[Row]:
 def shown(sign: Sign) -> str:
     """A row of the table in Markdown."""
     kinds = ", ".join(kind.partition(".")[0] for kind in sign.kinds)
-    reasons = f" ({', '.join(sign.reasons)})" if sign.reasons and len(sign.reasons) < MANY else ""
-    said = (
-        f"{sign.condition}={sign.status}{reasons}"
-        if sign.condition
-        else f"{'.'.join(sign.field)}: {' or '.join(sign.words)}"
-    )
-    minutes = f" for {sign.after.total_seconds() / 60:g} min" if sign.after else ""
+    reasons = f" ({', '.join(sign.reasons)})" if sign.reasons and "*" not in sign.reasons else ""
+    said = f"{sign.condition}={sign.status}{reasons}" if sign.condition else f"{sign.field}: {' or '.join(sign.words)}"
+    minutes = f" for {sign.after:g} min" if sign.after else ""
     return f"{kinds} `{said}`{minutes}"
-
-
-MANY: Final = 6
 
 
 def pod_rows() -> Iterator[Row]:

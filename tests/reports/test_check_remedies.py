@@ -8,9 +8,10 @@ import attrs
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.seen import Seen
 from tests.reports.objects import CHECK, NOW, fleet, job, judged, saying, stored, workload
 
 TRAIN = stored(job("train"))

@@ -11,9 +11,10 @@ import pytest
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import Json, ObjectKey
 from multikueued.reports.ending_copies import EndingCopy, LatePod
-from multikueued.reports.explanation import Explanation, Seen, explain
+from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.jobs import JobState, job_report
 from multikueued.reports.published import Published, config_map, written
+from multikueued.reports.seen import Seen
 from multikueued.reports.worker_facts import WorkerFacts
 from tests.core.door import EarlierRun
 from tests.reports.objects import NOW, fleet, job, saying, stored, waiting_for, workload

@@ -27,12 +27,13 @@ from multikueue.errors import Cause
 from multikueue.sandbox.kinds.pods import POD
 from multikueued.commands.report_text import explanation_lines
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Explanation, Seen, explain
+from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.jobs import JobState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.remedies.audience import Audience
 from multikueued.reports.remedies.remedy import Finding, finding
+from multikueued.reports.seen import Seen
 from multikueued.reports.unqueued import unqueued
 from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker

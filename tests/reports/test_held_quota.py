@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from multikueue.core.model.names import Json
-from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.held_quota import MOST
+from multikueued.reports.explanation import explain
+from multikueued.reports.job_findings import MOST_HOLDING as MOST
 from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.seen import Seen
 from tests.core.building import condition
 from tests.reports.objects import NOW, fleet, job, stored, workload
 from tests.reports.test_one_cause import BOTH, told_by

@@ -12,9 +12,10 @@ import pytest
 
 from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.names import Json
-from multikueued.reports.explanation import Explanation, Seen, explain
+from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.jobs import JobState, job_report
 from multikueued.reports.remedies.job_trouble import READY, TROUBLE, is_ready, own_trouble, should_have_pods
+from multikueued.reports.seen import Seen
 from tests.reports.objects import CHECK, NOW, fleet, job, stored, workload
 
 OPERATORS: Final = Path(__file__).parents[1] / "data" / "operators"

@@ -15,10 +15,10 @@ from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import diagnose
 from multikueued.diagnosis.fleet import status_report
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.remedies.audience import CAUSES
-from multikueued.reports.remedies.remedy import Severity
+from multikueued.reports.remedies.remedy import CAUSES, Severity
+from multikueued.reports.seen import Seen
 from multikueued.reports.waiting_jobs import with_waiting
 from multikueued.reports.worker_facts import KubeconfigFacts
 from tests.reports.doctor.healthy import ALLOWED, JOB_KIND, NOW, healthy, objects_of, queues, worker_facts

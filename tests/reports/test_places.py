@@ -21,9 +21,10 @@ from multikueue.protocols import ObjectList
 from multikueued.commands.report_text import explanation_lines, jobs_table
 from multikueued.diagnosis.fleet import status_report
 from multikueued.reading.queue_places import DEADLINE, QUEUE, read_waiting, with_other_jobs
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.jobs import job_report
 from multikueued.reports.places import Waiting, places_told, waiting
+from multikueued.reports.seen import Seen
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, workload
 
 MINUTE = timedelta(minutes=1)

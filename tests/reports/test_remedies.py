@@ -12,7 +12,7 @@ import pytest
 
 import multikueued
 from multikueue.errors import Cause
-from multikueued.reports.remedies.check_remedies import MANAGER_RULES
+from multikueued.reports.job_findings import MANAGER_RULES
 from multikueued.reports.remedies.remedy import REMEDIES, SLOTS, RemedyRule, filled
 from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by
 

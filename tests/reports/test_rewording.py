@@ -12,9 +12,10 @@ from multikueue.core.model.names import Json
 from multikueue.errors import Cause
 from multikueued.diagnosis.fleet import status_report
 from multikueued.reports.events import event_reports
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.trouble import BY_CAUSE
+from multikueued.reports.seen import Seen
 from tests.core.door import RefusalFacts
 from tests.reports.objects import CHECK, NOW, fleet, job, refused, saying, stored, worker, workload
 

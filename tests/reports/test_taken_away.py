@@ -14,8 +14,9 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import DETACHED_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json
-from multikueued.reports.explanation import Explanation, Seen, explain
+from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.seen import Seen
 from tests.reports.objects import CHECK, NOW, fleet, job, saying, stored, worker, workload
 
 TRAIN = stored(job("train"))

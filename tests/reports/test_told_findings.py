@@ -11,9 +11,10 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.labels import FINDING_LABEL, ToldFinding
 from multikueue.core.model.names import Json
 from multikueued.reports.events import EventReport, event_reports
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
+from multikueued.reports.seen import Seen
 from tests.reports.objects import CHECK, NOW, fleet, job, stored, workload
 
 TRAIN = stored(job("train"))

@@ -18,8 +18,9 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.placements import FAULT
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.sandbox.setting_up import CLUSTER_QUEUE_NAME, LOCAL_QUEUE_NAME, cluster_queue
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.published import Published, config_map, slim, written
+from multikueued.reports.seen import Seen
 from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.reports.objects import NOW, fleet, job, saying, stored, worker, workload

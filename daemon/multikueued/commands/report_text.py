@@ -9,12 +9,13 @@ from datetime import datetime
 import click
 
 from multikueued.commands.tables import age, listed, paint, paragraph, span, table, until
+from multikueued.diagnosis.fleet import StatusReport
 from multikueued.reports.cluster_answers import WorkerState
+from multikueued.reports.daemon_lease import DaemonReport
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.status import DaemonReport, StatusReport
 from multikueued.reports.workers import WorkerReport
 
 

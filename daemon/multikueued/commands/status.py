@@ -27,12 +27,11 @@ from multikueued.commands.report_text import (
     totals_line,
     workers_table,
 )
-from multikueued.diagnosis.fleet import status_report
+from multikueued.diagnosis.fleet import StatusReport, status_report
 from multikueued.reading.manager_lists import read_objects
 from multikueued.reading.own_words import in_sum, own_words
 from multikueued.reports.jobs import JobFilter, job_reports
 from multikueued.reports.queues import QueueReport
-from multikueued.reports.status import StatusReport
 from multikueued.reports.waiting_jobs import with_waiting
 
 _WIDTH = 76

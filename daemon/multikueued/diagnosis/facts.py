@@ -18,8 +18,9 @@ from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.published import Published
 from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.trouble import about_worker, source_names
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
-from multikueued.reports.worker_queues import QueuesOnWorker
+from multikueued.reports.worker_queues import QueuesOnWorker, leads_to
 from multikueued.reports.workers import WorkerReport, worker_reports
 from multikueued.settings.config import Settings
 
@@ -175,6 +176,12 @@ class Facts:
         """What is wrong with our AdmissionChecks and their configs: five checks tell a part of it each."""
         return tuple(check_findings(self.objects))
 
+    def about_worker(self, worker: str, error: str, cause: str, *, connected: bool) -> Finding:
+        """Why a worker is not connected, or not usable for a kind, to somebody who asks about no job."""
+        names = source_names(self.objects.clusters_by_name.get(worker))
+        context = {"secrets": self.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
+        return about_worker(worker, error, context, connected=connected, cause=cause)
+
     def queues_on(self, worker: str) -> QueuesOnWorker | None:
         """The queues of a worker, if they could be read."""
         facts = self.workers.get(worker)
@@ -188,6 +195,6 @@ class Facts:
     def queues_with_check(self) -> Iterator[tuple[ObjectKey, str]]:
         """The LocalQueues that lead to workers, and the check that each leads to."""
         for key, local in sorted(self.objects.local_queues_by_key.items()):
-            queue = self.objects.queues_by_name.get(str((local.get("spec") or {}).get("clusterQueue") or ""))
+            queue = self.objects.queues_by_name.get(leads_to(local))
             if (check := self.objects.check_of_queue(queue or {})) is not None:
                 yield key, check

@@ -3,29 +3,61 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from itertools import islice
 from typing import Final
+
+import attrs
 
 from multikueued.diagnosis.checks.jobs import jobs_that_wait
 from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.facts import Facts
 from multikueued.reports.chain import queue_findings
+from multikueued.reports.daemon_lease import DaemonReport, daemon_report
 from multikueued.reports.jobs import job_report
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import starving
-from multikueued.reports.queues import queue_reports
+from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.audience import once
 from multikueued.reports.remedies.remedy import Finding, Severity
-from multikueued.reports.status import StatusReport, daemon_report, shown_pods
-from multikueued.reports.workers import worker_reports
+from multikueued.reports.worker_facts import ShownPods
+from multikueued.reports.workers import WorkerReport, worker_reports
 
 MOST: Final = 10
 """Queues that do not exist of which is told, and jobs that starve: anybody may make more."""
 
 _OF_FLEET: Final = tuple(check for check in CHECKS if check is not jobs_that_wait)
 """Why jobs wait is told of fewer of them, see `waiting_jobs.py`: who asks looks again and again."""
+
+
+@attrs.frozen
+class StatusReport:
+    """What `multikueue status` prints."""
+
+    now: datetime
+    daemon: DaemonReport
+    workers: tuple[WorkerReport, ...]
+    queues: tuple[QueueReport, ...]
+    totals: Mapping[str, int]
+    """Jobs by state."""
+    findings: tuple[Finding, ...]
+    """What somebody has to look after."""
+    mirrors: ShownPods | None = None
+    """The pods of runs that the manager shows, as the daemon has told last; None: it shows none."""
+    not_checked: tuple[str, ...] = ()
+    """What was not looked at, and so says nothing."""
+
+
+def shown_pods(objects: ManagerObjects) -> ShownPods | None:
+    """How many pods of runs the manager shows, of all workers that it has."""
+    known = (
+        published.facts.mirrors for name, published in objects.published.items() if name in objects.clusters_by_name
+    )
+    counts = [mirrors for mirrors in known if mirrors is not None]
+    if not counts:
+        return None
+    return ShownPods(sum(mirrors.shown for mirrors in counts), sum(mirrors.refused for mirrors in counts))
 
 
 def fleet_findings(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> list[Finding]:

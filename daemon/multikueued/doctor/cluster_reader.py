@@ -46,16 +46,14 @@ class Sight:
             return True
         return False
 
-    async def items(
-        self, resource: Resource, what: str, *, namespace: str = "", label_selector: str = ""
-    ) -> tuple[Json, ...] | None:
+    async def items(self, resource: Resource, what: str, *, label_selector: str = "") -> tuple[Json, ...] | None:
         """A list; None: it may not be read, which is noted.
 
         Raises:
             ApiError: the server does not answer, or does not accept the credentials.
         """
         try:
-            return tuple((await self.client.list(resource, namespace=namespace, label_selector=label_selector)).items)
+            return tuple((await self.client.list(resource, label_selector=label_selector)).items)
         except ApiError as error:
             if self.noted(what, resource, error):
                 return None

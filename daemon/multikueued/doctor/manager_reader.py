@@ -41,9 +41,9 @@ from multikueued.rbac.policies import POLICY, TAKING
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reading.manager_lists import job_behind, read_objects
 from multikueued.remote.shared_key import ORIGIN
+from multikueued.reports.daemon_lease import daemon_findings, daemon_report
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.status import daemon_findings, daemon_report
 from multikueued.reports.worker_facts import Permission
 from multikueued.settings.config import Settings
 from multikueued.settings.kinds import chosen_kinds

@@ -14,7 +14,6 @@ from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.diagnosis.fleet import fleet_findings
 from multikueued.reading.asked import Asked
-from multikueued.reading.causes import causes, with_causes
 from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.log_output import LogSelection
 from multikueued.reading.manager_lists import (
@@ -30,14 +29,17 @@ from multikueued.reading.pods import PodList, pod_list
 from multikueued.reading.queue_places import read_waiting, with_other_jobs
 from multikueued.reading.source import Explained, JobList, JobsWanted
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import OF_WORKERS, Explanation, Seen, explain
+from multikueued.reports.explanation import Explanation, explain
+from multikueued.reports.job_findings import OF_WORKERS
 from multikueued.reports.jobs import JobReport, JobState, job_reports, state_of
 from multikueued.reports.jobs_alone import jobs_alone, summary_alone
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import is_held
 from multikueued.reports.remedies.audience import audience_of
 from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.seen import Seen
 from multikueued.reports.unqueued import Unqueued, unqueued
+from multikueued.reports.waiting_jobs import causes, with_causes
 
 
 @attrs.frozen

@@ -15,8 +15,7 @@ from multikueue.core.model.outside_text import plain
 from multikueued.exits import NOT_FOUND, CommandError
 from multikueued.reading.owned import Owned
 from multikueued.reading.placed_job import PlacedJob
-from multikueued.reports.pod_reasons import PodReason, reason_of_pod
-from multikueued.reports.remedies.pod_remedies import TroubledPod
+from multikueued.reports.remedies.pod_remedies import PodReason, TroubledPod, reason_of_pod
 
 ENDED: Final = ("Succeeded", "Failed")
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"

@@ -21,7 +21,6 @@ from multikueued.clusters import ClusterClient
 from multikueued.exits import USAGE, CommandError
 from multikueued.reading.api_log import show_log
 from multikueued.reading.asked import Asked
-from multikueued.reading.causes import HELD_UP, with_causes
 from multikueued.reading.job_lookup import job_named
 from multikueued.reading.log_output import LogSelection
 from multikueued.reading.pod_lookup import UnplacedJob
@@ -33,6 +32,7 @@ from multikueued.reports.explanation import Explanation, with_job
 from multikueued.reports.jobs import JobReport, JobState, in_place
 from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import WORKLOAD_TYPE, JobName, is_called
+from multikueued.reports.waiting_jobs import HELD_UP, with_causes
 
 LOGS: Final = ClientOptions(deadline=60.0, connection_wait=10.0)
 """Until an answer begins: the server may have to wait for a worker itself."""

@@ -22,23 +22,20 @@ from multikueued.reading.pods import PodList, troubled
 from multikueued.reports.explanation import Explanation, with_findings
 from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.job_trouble import (
-    FAILED,
     NOT_READY,
     NOT_READY_AFTER,
-    STUCK,
-    UNHEALTHY,
     has_run,
     is_ready,
     should_have_pods,
     still_there,
 )
 from multikueued.reports.remedies.pod_remedies import NEED_MISSING, NONE_MADE, STARTS, pod_findings
-from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.remedies.remedy import REMEDIES, Finding
 
 PATIENCE: Final = 5.0
 """Seconds for what pods say: the rest of the explanation does not wait longer."""
 _LATE: Final = f"no answer within {PATIENCE:g} s"
-_ASKING: Final = (NOT_READY.id, STUCK.id, UNHEALTHY.id, FAILED)
+_ASKING: Final = frozenset(row.id for row in REMEDIES.values() if row.pods)
 """The findings of which pods may know the cause."""
 
 

@@ -41,8 +41,8 @@ from multikueued.remoteapi.manager_view import ManagerView
 from multikueued.remoteapi.objects import API_VERSION, for_tenants, table
 from multikueued.remoteapi.sum_handlers import NAMESPACES, Answers, SumHandlers
 from multikueued.reports.events import EventReport
-from multikueued.reports.explanation import Seen
 from multikueued.reports.remedies.audience import Audience, audience_of
+from multikueued.reports.seen import Seen
 from multikueued.reports.typenames import JobName, type_name
 from multikueued.serving.refusal import RefusedError
 

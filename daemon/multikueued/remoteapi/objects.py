@@ -26,10 +26,10 @@ from multikueued.reading.through_api import report_of
 from multikueued.remoteapi.discovery import JOB_STATUS
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
 from multikueued.reports.cluster_answers import WorkerState
+from multikueued.reports.explanation import next_steps
 from multikueued.reports.jobs import WAITING_STATES, JobState, job_report, placements
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
-from multikueued.reports.remedies.next_steps import next_steps
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.remedies.trouble import taken_away
 from multikueued.reports.typenames import type_name

@@ -14,7 +14,6 @@ from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating
 from multikueued.clusters import ClusterClient
 from multikueued.diagnosis.fleet import MOST, fleet_findings, without_queue
-from multikueued.reading.causes import causes
 from multikueued.reading.manager_lists import not_checked
 from multikueued.reading.queue_places import read_waiting
 from multikueued.remoteapi.manager_view import ManagerView
@@ -26,7 +25,7 @@ from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.places import Waiting, starving
 from multikueued.reports.remedies.audience import Audience, audience_of, for_audience
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.waiting_jobs import with_waiting
+from multikueued.reports.waiting_jobs import causes, with_waiting
 from multikueued.reports.workers import worker_reports
 
 PLACES: Final = 500

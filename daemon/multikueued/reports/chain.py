@@ -29,7 +29,7 @@ from multikueue.core.model.workloads import CheckState
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.worker_queues import leads_to
+from multikueued.reports.worker_queues import is_stopped, leads_to
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
 """Reasons of Kueue why a ClusterQueue is not active."""
@@ -124,7 +124,8 @@ def queue_findings(chain: Chain, *, delegated: bool = False) -> Iterator[Finding
     if local is None:
         yield finding("local-queue-missing", f"LocalQueue {chain.queue}", words, guess=chain.queue_meant)
         return
-    stopped = list(_stopped(LOCAL_QUEUE, local, chain.workload))
+    waits = not workloads.has_quota(chain.workload)
+    stopped = [*stopped_queue(LOCAL_QUEUE, local)] if waits else []
     yield from stopped
     if queue is None and CLUSTER_QUEUE in unread:
         yield from () if stopped else _of_unread_queue(chain, local, delegated)
@@ -133,7 +134,7 @@ def queue_findings(chain: Chain, *, delegated: bool = False) -> Iterator[Finding
         yield from (attrs.evolve(broken, told=words) for broken in without_cluster_queue(local, chain.objects))
         return
     if ADMISSION_CHECK not in unread:
-        stopped = list(_stopped(CLUSTER_QUEUE, queue, chain.workload))
+        stopped = [*stopped_queue(CLUSTER_QUEUE, queue)] if waits else []
         yield from stopped or _of_cluster_queue(queue, chain.objects, delegated)
 
 
@@ -155,14 +156,13 @@ def without_cluster_queue(local: Json, objects: ManagerObjects) -> Iterator[Find
     yield finding("cluster-queue-missing", f"LocalQueue {key}", local=key, target=target, guess=guess)
 
 
-def _stopped(resource: Resource, queue: Json, workload: Json) -> Iterator[Finding]:
+def stopped_queue(resource: Resource, queue: Json) -> Iterator[Finding]:
     """That somebody has stopped a queue: what has no quota yet gets none, however much room there is."""
-    policy = dig(queue, "spec", "stopPolicy")
-    if policy in (None, "None") or workloads.has_quota(workload):
+    if not is_stopped(queue):
         return
     key, row = ObjectKey.of(queue), "queue-stopped@local" if resource is LOCAL_QUEUE else "queue-stopped"
     where, words = f"{resource.gvk.kind} {key.name}", {"name": key.name, "namespace": key.namespace}
-    yield finding(row, where, policy=str(policy), **words)
+    yield finding(row, where, policy=str(queue["spec"]["stopPolicy"]), **words)
 
 
 def _of_cluster_queue(queue: Json, objects: ManagerObjects, delegated: bool) -> Iterator[Finding]:

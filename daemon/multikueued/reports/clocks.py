@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Iterator
+from datetime import timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import conditions, parse_timestamp
-from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.workloads import reserved_at
-from multikueued.reports.jobs import JobReport, JobState
-from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.jobs import JobState
 from multikueued.reports.remedies.remedy import Finding, finding
+from multikueued.reports.seen import Seen
 from multikueued.reports.worker_facts import ClockBound
 
 TOLERATED: Final = timedelta(seconds=10)
@@ -32,37 +31,28 @@ def measured(worker: str, ahead: ClockBound | None) -> Iterator[Finding]:
         yield _of_worker("worker-clock", worker, timedelta(seconds=ahead.at_least))
 
 
-def published(objects: ManagerObjects, names: Iterable[str] | None = None) -> Iterator[Finding]:
-    """The same of these workers, as the daemon has measured it; None: of all."""
-    for worker in objects.published if names is None else names:
-        if worker in objects.published and worker in objects.clusters_by_name:
-            yield from measured(worker, objects.published[worker].facts.clock)
-
-
-def clock_findings(workload: Json, job: Json | None, report: JobReport, now: datetime) -> Iterator[Finding]:
-    """Times that cannot be.
+def clock_findings(seen: Seen) -> Iterator[Finding]:
+    """Clocks of the workers that have a job, or are asked, as the daemon has measured them; and times that cannot be.
 
     The start of a job is copied from its worker, so it is by that worker's clock; the reservation of quota before it
     is by this cluster's. A condition of the Workload that is yet to come shows that this machine's clock is behind.
-
-    Args:
-        workload: the manager's.
-        job: the manager's job.
-        report: its line.
-        now: this machine's clock.
     """
-    times = (parse_timestamp(entry.get("lastTransitionTime")) for entry in conditions(workload))
+    objects, line, now = seen.objects, seen.line, seen.now
+    for worker in dict.fromkeys((line.worker, *line.offered_to)):
+        if worker in objects.published and worker in objects.clusters_by_name:
+            yield from measured(worker, objects.published[worker].facts.clock)
+    times = (parse_timestamp(entry.get("lastTransitionTime")) for entry in conditions(seen.workload))
     ahead = max((time - now for time in times if time is not None), default=timedelta(0))
     if ahead > TOLERATED:
         yield finding("clock-skew@here", "this machine", seconds=_seconds(ahead))
         return
-    started, reserved = parse_timestamp(dig(job or {}, "status", "startTime")), reserved_at(workload)
-    if report.state is not JobState.RUNNING or started is None or reserved is None:
+    started, reserved = parse_timestamp(dig(seen.job or {}, "status", "startTime")), reserved_at(seen.workload)
+    if line.state is not JobState.RUNNING or started is None or reserved is None:
         return
     if reserved - started > TOLERATED:
-        yield _of_worker("clock-skew", report.worker, started - reserved, "its job started before it got quota")
+        yield _of_worker("clock-skew", line.worker, started - reserved, "its job started before it got quota")
     elif started - now > TOLERATED:
-        yield _of_worker("clock-skew", report.worker, started - now, "its job is yet to start")
+        yield _of_worker("clock-skew", line.worker, started - now, "its job is yet to start")
 
 
 def _of_worker(id: str, worker: str, ahead: timedelta, sign: str = "") -> Finding:

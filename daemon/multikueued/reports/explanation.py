@@ -3,115 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
-from multikueue.core.model.conditions import message
-from multikueue.core.model.labels import CONTROLLER_NAME, ToldFinding
+from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import dig
-from multikueue.core.model.workloads import reserved_at, was_rejected
-from multikueue.errors import Cause
-from multikueued.reports import clocks
-from multikueued.reports.chain import ChainLink, check_findings, links_of, managed_by, queue_findings
-from multikueued.reports.events import EventReport
-from multikueued.reports.held_quota import held_quota
-from multikueued.reports.jobs import (
-    RUNNING_STATES,
-    WAITING_STATES,
-    JobReport,
-    JobState,
-    ReportedPlacement,
-    job_report,
-    placements,
-)
-from multikueued.reports.objects import Chain, ManagerObjects
-from multikueued.reports.places import Waiting, starving
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.workload.seen.snapshot import PlanSettings
+from multikueued.reports.chain import ChainLink, links_of, managed_by
+from multikueued.reports.cluster_answers import cluster_answer
+from multikueued.reports.job_findings import EARLIER_RUN, POD_MISSING, findings_of
+from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement, placements
+from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.audience import Audience, read_by
-from multikueued.reports.remedies.check_remedies import (
-    MANAGER_RULES,
-    POD_MISSING,
-    deleted_job_findings,
-    group_findings,
-    queue_changes,
-    time_is_over,
-    waiting_findings,
-    why_rejected,
-)
-from multikueued.reports.remedies.earlier_runs import EARLIER_RUN, earlier_run_findings
-from multikueued.reports.remedies.job_trouble import NOT_READY, TROUBLE, own_trouble
-from multikueued.reports.remedies.next_steps import NextStep, next_steps
-from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
-from multikueued.reports.remedies.remedy import Finding, finding
-from multikueued.reports.remedies.told_findings import told_findings
-from multikueued.reports.remedies.trouble import (
-    UNKNOWN,
-    Trouble,
-    findings_of,
-    found_by,
-    source_names,
-    taken_away,
-    trouble_of,
-)
-from multikueued.reports.status import daemon_findings, daemon_report
-from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, ask_workers, lacks_quota_there
-from multikueued.reports.worker_reasons import narrowed_out, with_reasons
+from multikueued.reports.remedies.job_trouble import own_trouble
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, command_for
+from multikueued.reports.seen import Seen
+from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 
-_OF_THE_RUN: Final = frozenset(
-    remedy.id
-    for remedy in (
-        *(sign.remedy for sign in TROUBLE),
-        NOT_READY,
-        *BY_REASON.values(),
-        NEED_MISSING,
-        NONE_MADE,
-        POD_MISSING,
-    )
-)
+_OF_THE_RUN: Final = frozenset(row.id for row in REMEDIES.values() if row.run or row.reasons)
 """The findings of a job that is on its worker and gets nowhere there."""
-OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
-"""The states in which what is wrong on workers may be what holds a job up there."""
-_WITHOUT_TROUBLE: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING)
+
+
+_LOST_AFTER: Final = PlanSettings().worker_lost_timeout
+_UNLESS_SET: Final = "(15m, unless the settings say otherwise)"
 
 
 @attrs.frozen
-class Seen:
-    """What an explanation is made of."""
+class NextStep:
+    """One thing that will happen."""
 
-    workload: Json
-    job: Json | None
-    """The job behind it, as far as it could be read."""
-    objects: ManagerObjects
-    events: tuple[EventReport, ...]
-    """Of both, in the order of time."""
-    now: datetime
-    daemon_namespace: str
-    not_checked: tuple[str, ...] = ()
-    """What could not be read."""
-    others: tuple[str, ...] = ()
-    """The other Workloads of the job that have not ended, as `workload/NAME`."""
-    waiting: Waiting | None = None
-    """How it waits, where that is known."""
-    audience: Audience = Audience.OPERATOR
-    """Whom the remedies are for."""
-    others_named: bool | None = True
-    """Whether other jobs may be named, since `objects` were read with the rights of who is told; None: nobody asks for
-    what they hold up."""
-
-    fleet: tuple[Finding, ...] = ()
-    """What is wrong with the fleet: what concerns the job on the workers that have it, or may get it, is told."""
-    chain: Chain = attrs.field(init=False)
-    """What the Workload leads to."""
-
-    @chain.default
-    def _looked_up(self) -> Chain:
-        return self.objects.chain(self.workload)
-
-    def findings_of(self, other: Json) -> tuple[Finding, ...]:
-        """What is wrong with another Workload."""
-        return explain(attrs.evolve(self, workload=other, job=None, events=())).findings
+    text: str
+    at: datetime | None = None
+    """When; None: when its condition holds."""
 
 
 @attrs.frozen(kw_only=True)
@@ -141,77 +68,19 @@ class Explanation:
 
 def explain(seen: Seen) -> Explanation:
     """Explain one Workload."""
-    chain, job = seen.chain, job_report(seen.chain)
-    if seen.waiting is not None:
-        job = seen.waiting.on(job, reserved_at(seen.workload))
-    answers = ask_workers(chain, job, seen.events, seen.now)
-    if job.state in (JobState.WAITING, JobState.OFFERED):
-        answers = with_reasons(answers, chain, seen.job, seen.now)
-    found = sorted(_findings(seen, job, answers), key=lambda finding: not finding.blocking)
-    findings = read_by(seen.audience, found)
+    chain, line, answers, findings = seen.chain, seen.line, seen.answers, findings_of(seen)
     return Explanation(
-        job=job,
+        job=line,
         audience=seen.audience,
-        summary=_summary(job, answers, findings),
-        chain=tuple(links_of(chain, seen.job, job, [answer.worker for answer in answers])),
+        summary=_summary(line, answers, findings),
+        chain=tuple(links_of(chain, seen.job, line, [answer.worker for answer in answers])),
         workers=answers,
-        next=next_steps(chain, job, answers, stuck=any(finding.blocking for finding in findings)),
+        next=next_steps(chain, line, answers, stuck=any(finding.blocking for finding in findings)),
         findings=findings,
-        placements=placements(seen.workload, starting=job.state is JobState.STARTING),
+        placements=placements(seen.workload, starting=line.state is JobState.STARTING),
         not_checked=seen.not_checked,
         others=seen.others,
     )
-
-
-def _findings(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    """What is wrong, from the job outwards: itself, its queues and its check, its workers, and clocks."""
-    of_events = tuple(told_findings(seen.events, seen.workload, seen.job, job.job)) if seen.events else ()
-    yield from of_events
-    yield from deleted_job_findings(seen.workload, job)
-    refused = any(event_finding.id == ToldFinding.STATUS_REFUSED for event_finding in of_events)
-    if seen.job is not None and not refused:  # what was refused would say more
-        own = own_trouble(seen.job, job, seen.workload, seen.now)
-        yield from () if own is None else (own,)
-    if job.state in (JobState.FINISHED, JobState.FAILED):
-        return
-    if job.state in (*WAITING_STATES, *RUNNING_STATES):
-        yield from group_findings(seen.workload, job, seen.now)
-        yield from queue_changes(job, seen.job or {}, seen.workload)
-    yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
-    if job.state not in RUNNING_STATES:
-        delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
-        yield from queue_findings(seen.chain, delegated=delegated)
-        yield from _why_not_placed(seen, job)
-    if job.state in WAITING_STATES:
-        yield from earlier_run_findings(seen.chain, job, seen.now)
-    if job.state is JobState.LOCAL:
-        return
-    if job.worker and (removal := taken_away(job.worker, seen.objects)) is not None:
-        yield removal
-    going = job.state in _WITHOUT_TROUBLE
-    if seen.chain.checks:
-        yield from (check_finding.mild(going) for check_finding in check_findings(seen.objects, *seen.chain.checks))
-    elif job.state in RUNNING_STATES:  # its check was taken away under it
-        yield from (queue_finding.mild() for queue_finding in queue_findings(seen.chain))
-    yield from narrowed_out(job, answers)
-    if job.state is JobState.WAITING:
-        yield from starving(seen.objects, seen.now, seen.workload)
-    yield from _about_workers(seen, job, answers)
-    if job.state in OF_WORKERS:
-        workers = [job.worker] if job.worker else [answer.worker for answer in answers]
-        yield from (each.mild() for each in seen.fleet if any(_is_about(each, seen, worker) for worker in workers))
-    yield from clocks.published(seen.objects, dict.fromkeys((job.worker, *job.offered_to)))
-    yield from clocks.clock_findings(seen.workload, seen.job, job, seen.now)
-
-
-def _is_about(fleet_finding: Finding, seen: Seen, worker: str) -> bool:
-    """Whether something that is wrong on a worker is the job's queue there, or its namespace."""
-    here = seen.chain.queue
-    there = seen.objects.names_on(worker).local_queue(here)
-    queues = seen.objects.queues_seen(worker)
-    target = queues[0].local.get(there, "") if queues is not None else ""
-    own = f"Namespace {here.namespace}", f"LocalQueue {here}", f"LocalQueue {there.name}", f"ClusterQueue {target}"
-    return worker in fleet_finding.workers and fleet_finding.object in own
 
 
 def with_job(explanation: Explanation, job: Json, now: datetime) -> Explanation:
@@ -227,55 +96,6 @@ def with_findings(explanation: Explanation, *more: Finding, without: str = "") -
     kept = (finding for finding in explanation.findings if finding.id != without)
     shown = read_by(explanation.audience, (*more, *kept))
     return attrs.evolve(explanation, findings=shown, summary=_summary(explanation.job, explanation.workers, shown))
-
-
-def _why_not_placed(seen: Seen, job: JobReport) -> Iterator[Finding]:
-    """Why no worker has it, by what the manager's Kueue and our check say."""
-    where = f"Workload {job.workload}"
-    if job.state is JobState.QUEUED:
-        told = message(seen.workload, "QuotaReserved")
-        if (quota_finding := found_by(MANAGER_RULES, where, told, job.words)) is not None:
-            yield quota_finding
-            if not quota_finding.blocking and seen.others_named is not None:
-                yield from held_quota(seen.chain, seen.findings_of, named=seen.others_named)
-        return
-    if job.state not in (JobState.INACTIVE, JobState.REJECTED):
-        # Behind the head stand the workers' words.
-        yield from waiting_findings(seen.chain, where, seen.chain.says.head)
-        return
-    over = list(time_is_over(seen.workload, where, job.reason, job.words))
-    yield from over
-    if job.state is JobState.REJECTED or was_rejected(seen.workload):
-        yield why_rejected(seen.workload, seen.job, where, job.reason, job.words)
-    elif not over:
-        yield finding("inactive", where, job.reason, **job.words)
-
-
-def _about_workers(seen: Seen, job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    by_worker: dict[str, Trouble] = {}
-    for answer in answers:
-        if not answer.is_trouble:
-            continue
-        worker = answer.worker
-        there = seen.objects.names_on(worker).namespace(job.namespace) or job.namespace
-        source = source_names(seen.objects.clusters_by_name.get(worker))
-        words = {**job.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}
-        trouble = trouble_of(worker, answer.told, words, connected=answer.is_connected, cause=answer.cause)
-        if trouble.remedy.id != UNKNOWN or not answer.is_word:
-            by_worker[worker] = trouble
-    may_take = any(
-        answer.worker not in by_worker or not by_worker[answer.worker].remedy.blocking
-        for answer in answers
-        if answer.state is not AnswerState.MISSING and answer.cause != Cause.SECOND_NAME
-    )
-    going = job.state in (*_WITHOUT_TROUBLE, JobState.REJECTED, JobState.INACTIVE)
-    is_stuck = job.state is JobState.LOST or any(
-        answer.worker == job.worker and answer.state is AnswerState.REFUSED for answer in answers
-    )
-    for found in findings_of(by_worker.values()):
-        own = is_stuck and job.worker in found.workers
-        yield found.mild(not own and (may_take or going))
 
 
 def _summary(job: JobReport, answers: Sequence[WorkerAnswer], findings: Sequence[Finding]) -> str:
@@ -326,3 +146,81 @@ def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
         case JobState.OFFERED:
             return f"It is offered to {', '.join(job.offered_to)}: the first to admit it gets it."
     return "It waits."
+
+
+def next_steps(
+    chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], *, stuck: bool = False
+) -> tuple[NextStep, ...]:
+    """The steps in the order in which they are to be expected; of one that is stuck only what needs nobody."""
+    return (*_of_job(chain, job, answers, stuck), *_of_workers(job, answers))
+
+
+def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bool) -> Iterator[NextStep]:
+    match job.state:
+        case JobState.QUEUED | JobState.RETRYING:
+            again = parse_timestamp(dig(chain.workload, "status", "requeueState", "requeueAt"))
+            if again is not None:
+                yield NextStep("Kueue puts it into the queue again", again)
+            if not stuck or job.state is JobState.RETRYING:
+                yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
+        case JobState.WAITING:
+            yield from _of_waiting(chain, stuck)
+        case JobState.OFFERED if not stuck:
+            yield NextStep(
+                f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
+            )
+        case JobState.STARTING:
+            first = (
+                "its worker gives it quota" if lacks_quota_there(job, answers) else "its job is created on the worker"
+            )
+            yield NextStep(f"{first}, and then the check becomes Ready")
+        case JobState.RUNNING:
+            yield NextStep("its status is copied here until it ends")
+        case JobState.LOST:
+            yield _move(chain, job)
+        case JobState.REJECTED:
+            yield NextStep("Kueue deactivates it")
+        case JobState.INACTIVE:
+            yield NextStep("nothing, until spec.active of the Workload is true again")
+        case JobState.STOPPING:
+            yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
+
+
+def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
+    if chain.earlier_runs:
+        due = max((run.due for run in chain.earlier_runs if run.due is not None), default=None)
+        if due is not None and not stuck:
+            yield NextStep("by then its earlier run should have ended", due)
+        yield NextStep("once its earlier run is gone from its worker, it is offered to workers")
+    elif not stuck:
+        yield NextStep("it is offered to workers as soon as one of them can take it")
+
+
+def _move(chain: Chain, job: JobReport) -> NextStep:
+    clusters, after = chain.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
+    cluster = clusters.get(job.worker, {})
+    said = cluster_answer(cluster)
+    if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
+        return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
+    words = chain.says.by_worker((job.worker,)).get(job.worker)
+    if words is not None and job.worker not in clusters:
+        return NextStep(f"{job.worker} {words}")
+    if words is not None:
+        return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)
+    since = said.since + _LOST_AFTER if said.since is not None else None
+    return NextStep(f"the job goes to another worker after {after}, unless this one is back before", since)
+
+
+def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
+    if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
+        return
+    at_once = f"; at once with {command_for(job.job, 'retry', job.namespace)}"
+    for answer in answers:
+        if answer.next_attempt is not None:
+            how = at_once if answer.state is AnswerState.REFUSED else ""
+            yield NextStep(f"{answer.worker} is asked again{how}", answer.next_attempt)
+    refusing = [answer.worker for answer in answers if answer.state is AnswerState.REFUSED and not answer.next_attempt]
+    if refusing:
+        again = timedelta(minutes=5)
+        first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"
+        yield NextStep(f"{first}{at_once}")

@@ -1,4 +1,4 @@
-"""Why jobs wait: the reasons that `multikueue explain` gives, of all jobs at once."""
+"""Why jobs wait: the reasons that `multikueue explain` gives, of all jobs at once, or of each the first in a list."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ import attrs
 
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
-from multikueued.reports.explanation import Seen, explain
-from multikueued.reports.jobs import RUNNING_STATES, JobState, state_of
+from multikueued.reports.job_findings import EARLIER_RUN, findings_of
+from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.audience import for_operators_alone, once
-from multikueued.reports.remedies.earlier_runs import EARLIER_RUN
 from multikueued.reports.remedies.remedy import Finding
+from multikueued.reports.seen import Seen
 from multikueued.reports.typenames import title
 
 MOST: Final = 500
 """Jobs that are looked at; as a rule many wait for the same reason."""
 AT_A_LOOK: Final = 200
-"""The same of `status` and the page, which look again and again."""
+"""The same of `status`, lists of jobs and the page, which look again and again: each takes about a millisecond."""
 MOST_ALIKE: Final = 10
 """Findings of one id: anybody may submit more jobs that are too large."""
+SETTLED: Final = (JobState.REJECTED, JobState.INACTIVE)
+"""The states that last until somebody does something about them."""
+HELD_UP: Final = (*WAITING_STATES, JobState.LOST, *SETTLED)
+"""The states of jobs that something may keep from running."""
 _PASSING: Final = ("quota-in-use", "connecting", "clock-skew", "queue-without-check", EARLIER_RUN)
 """What is no fault, or is told elsewhere."""
 _MEANT: Final = ("cordoned",)
@@ -35,8 +39,11 @@ _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState
 
 def waiting(objects: ManagerObjects) -> list[Json]:
     """The Workloads of jobs that wait, or were rejected: the ones that waited longest first."""
-    kept = [chain.workload for chain in objects.chains if state_of(chain) not in _AT_REST]
-    return sorted(kept, key=lambda workload: str(dig(workload, "metadata", "creationTimestamp") or ""))
+    return sorted((chain.workload for chain in objects.chains if state_of(chain) not in _AT_REST), key=_age)
+
+
+def _age(workload: Json) -> str:
+    return str(dig(workload, "metadata", "creationTimestamp") or "")
 
 
 def why_jobs_wait(
@@ -57,8 +64,8 @@ def why_jobs_wait(
     """
     by_cause: dict[tuple[str, ...], list[tuple[str, Finding]]] = defaultdict(list)
     for workload in waiting(objects)[:most]:
-        about = (workload, behind.get(ObjectKey.of(workload)), objects, (), now, daemon_namespace)
-        for finding in explain(Seen(*about, others_named=None)).findings:
+        job = behind.get(ObjectKey.of(workload))
+        for finding in findings_of(Seen(workload, job, objects, (), now, daemon_namespace, others_named=None)):
             if finding.id not in _PASSING:
                 where = "jobs" if finding.where == f"Workload {name_of(workload)}" else finding.where
                 alike = (finding.id, finding.object or where, "" if finding.object else finding.why)
@@ -67,6 +74,37 @@ def why_jobs_wait(
         name, finding = max(jobs, key=lambda job: job[1].blocking)
         others = f" and {len(jobs) - 1} more" if len(jobs) > 1 else ""
         yield attrs.evolve(finding, why=f"{finding.why}; it concerns {name}{others}")
+
+
+def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str, namespace: str = "") -> dict[ObjectKey, str]:
+    """What keeps jobs from running, by their Workloads: of each the first finding that somebody has to mend. Those that
+    nobody has to look after are not in it; those that wait are looked at before those that are settled.
+
+    Args:
+        objects: of the manager: what keeps a job from running may be those of other namespaces.
+        now: the wall clock.
+        daemon_namespace: for remedies.
+        namespace: the only one whose jobs are told of; empty: all are.
+    """
+    states = ((chain.workload, state_of(chain)) for chain in objects.chains if namespace in ("", chain.queue.namespace))
+    held_up = [(state in SETTLED, _age(workload), workload) for workload, state in states if state in HELD_UP]
+    known: dict[ObjectKey, str] = {}
+    for *_, workload in sorted(held_up, key=lambda each: each[:2])[:AT_A_LOOK]:
+        findings = findings_of(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
+        if (first := next((finding for finding in findings if finding.blocking), None)) is not None:
+            known[ObjectKey.of(workload)] = first.sentence
+    return known
+
+
+def with_causes(jobs: Iterable[JobReport], known: Mapping[ObjectKey, str]) -> tuple[JobReport, ...]:
+    """The jobs, with what keeps them from running as the reason.
+
+    Causes may be older than the list: what runs has none.
+    """
+    keyed = ((ObjectKey(job.namespace, job.workload), job) for job in jobs)
+    return tuple(
+        attrs.evolve(job, reason=known.get(key, job.reason)) if job.state in HELD_UP else job for key, job in keyed
+    )
 
 
 def with_waiting(

@@ -6,7 +6,7 @@ jobs have claimed, nor what a cohort could lend: then there is no reason.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -27,16 +27,10 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of
 from multikueue.errors import Cause
-from multikueued.reports.jobs import JobReport
 from multikueued.reports.objects import Chain, ManagerObjects
-from multikueued.reports.remedies.remedy import Finding, finding
 from multikueued.reports.worker_answers import AnswerState, Source, WorkerAnswer
 
 _SEEN_THERE: Final = (Cause.NO_LOCAL_QUEUE, Cause.QUEUE_INACTIVE, Cause.NEVER_FITS, Cause.NO_ROOM)
-
-_NARROWED: Final = frozenset(
-    {Cause.NOT_NAMED, Cause.NOT_SELECTED, Cause.NOT_TOLERATED, Cause.OTHER_FLAVOR, Cause.UNREADABLE}
-)
 
 
 def with_reasons(
@@ -57,14 +51,6 @@ def with_reasons(
         answer if answer.worker in offered else _with(answer, reasons.get(ClusterName(answer.worker)), chain.objects)
         for answer in answers
     )
-
-
-def narrowed_out(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Finding]:
-    """That no worker may ever take a job, because of annotations, labels and taints: no time changes that."""
-    reasons = {answer.reason for answer in answers}
-    if reasons & _NARROWED and reasons <= _NARROWED | {Cause.NEVER_FITS}:
-        words = "; ".join(f"{answer.worker}: {answer.told}" for answer in answers)
-        yield finding("narrowed-out", f"Workload {job.workload}", words)
 
 
 def _with(answer: WorkerAnswer, reason: Reason | None, objects: ManagerObjects) -> WorkerAnswer:

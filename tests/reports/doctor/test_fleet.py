@@ -15,10 +15,11 @@ from multikueue.core.model.names import ObjectKey
 from multikueued.diagnosis.checks.table import GROUPS
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.fleet import status_report
-from multikueued.reports.explanation import Seen, explain
+from multikueued.reports.explanation import explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import NAME, Published, config_map, seen, written
 from multikueued.reports.remedies.remedy import Severity
+from multikueued.reports.seen import Seen
 from tests.reports.doctor.healthy import NOW, QUEUE, healthy, objects_of, queues
 from tests.reports.doctor.test_checks import CASES, on_manager, with_worker
 from tests.reports.objects import CHECK, job, stored, worker, workload

@@ -11,10 +11,10 @@ from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
-from multikueue.core.model.kinds import ADMISSION_CHECK, LEASE, MULTIKUEUE_CONFIG
+from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.name_lists import suggestion
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
@@ -24,13 +24,14 @@ from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
     missing_checks,
+    stopped_queue,
     without_cluster_queue,
 )
+from multikueued.reports.cluster_answers import WorkerState
+from multikueued.reports.daemon_lease import daemon_findings, daemon_report
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
-from multikueued.reports.status import about, daemon_findings, daemon_report
 from multikueued.reports.typenames import title
-from multikueued.reports.worker_queues import is_stopped
 
 
 def _of_checks(id: str, finds: str) -> Check:
@@ -110,12 +111,7 @@ def inactive_queues(facts: Facts) -> Iterator[Finding]:
     """
     for _, queue in sorted(facts.objects.queues_by_name.items()):
         if facts.objects.check_of_queue(queue) is not None:
-            yield from _stopped(queue) if is_stopped(queue) else inactive_queue(queue, facts.objects)
-
-
-def _stopped(queue: Json) -> Iterator[Finding]:
-    where, name = f"ClusterQueue {name_of(queue)}", name_of(queue)
-    yield finding("queue-stopped", where, policy=str(queue["spec"]["stopPolicy"]), name=name)
+            yield from [*stopped_queue(CLUSTER_QUEUE, queue)] or inactive_queue(queue, facts.objects)
 
 
 @check("cluster-queue-missing", Severity.WARNING)
@@ -137,7 +133,7 @@ def unlisted_workers(facts: Facts) -> Iterator[Spot]:
     ):
         return  # it may be in that one, or be meant by that name, of which another finding tells
     for worker in facts.worker_reports:
-        if worker.state != "Missing" and not worker.checks:
+        if worker.state is not WorkerState.MISSING and not worker.checks:
             why, kept = "no MultiKueueConfig of a check lists it", OWNER_LABEL in labels_of(known[worker.name])
             instead = "worker-unlisted@selected" if kept else ""
             yield Spot(f"MultiKueueCluster {worker.name}", why, {"worker": worker.name}, instead=instead)
@@ -249,4 +245,7 @@ def what_workers_say(facts: Facts) -> Iterator[Finding]:
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in facts.worker_reports:
-        yield from about(worker, facts.objects, facts.daemon_namespace)
+        if worker.error and worker.state is not WorkerState.MISSING:  # of which the check's findings tell
+            degraded = worker.state is WorkerState.DEGRADED
+            problem = facts.about_worker(worker.name, worker.error, worker.cause, connected=degraded)
+            yield problem.mild(degraded or not worker.checks)  # nobody uses it, or it lacks a kind alone

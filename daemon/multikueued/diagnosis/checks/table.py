@@ -7,7 +7,6 @@ from typing import Final
 from multikueued.diagnosis.checks import (
     access,
     configuration,
-    endings,
     jobs,
     kueue,
     mirrors,
@@ -22,7 +21,7 @@ GROUPS: Final[dict[str, tuple[Check, ...]]] = {
     "On the manager": (*checks_of(kueue), *checks_of(configuration), *checks_of(access)),
     "The webhook's registration": checks_of(webhooks),
     "Pods of the runs on the manager": checks_of(mirrors),
-    "On workers": (*checks_of(workers), *checks_of(endings)),
+    "On workers": checks_of(workers),
     "On the manager as a worker": checks_of(own_worker),
     "What the scored dispatcher holds by": checks_of(pools),
     "What jobs tell": checks_of(jobs),

@@ -12,18 +12,21 @@ import attrs
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import dig, namespace_of
+from multikueue.core.model.objects import annotations_of, dig, namespace_of
 from multikueue.errors import Cause
 from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.clocks import TOLERATED, measured
+from multikueued.reports.ending_copies import EndingCopy
+from multikueued.reports.job_findings import DOES_NOT_END
 from multikueued.reports.remedies.remedy import Finding, Severity
-from multikueued.reports.status import about_error
 from multikueued.reports.typenames import title, type_name
+from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, local_queue_of, queue_flaw, quota_mismatch
 
 LONG_GONE: Final = 60.0
@@ -39,8 +42,7 @@ def silent(facts: Facts) -> Iterator[Finding]:
     """
     for worker in facts.workers.values():
         if worker.error:
-            said = worker.name, worker.error, worker.cause
-            problem = about_error(*said, facts.objects, facts.daemon_namespace, connected=False)
+            problem = facts.about_worker(worker.name, worker.error, worker.cause, connected=False)
             credentials = facts.credentials.get(worker.name)
             if credentials is not None and has_new_credentials(worker.name, credentials, facts.objects):
                 more = f"Secret {credentials.secret} has new ones, and the daemon is connected with the former"
@@ -158,7 +160,7 @@ def unnamed_namespace(facts: Facts) -> Iterator[Spot]:
     """A worker has names for some namespaces, and none for one with queues that lead to it."""
     for worker in facts.workers.values():
         names = facts.objects.names_on(worker.name)
-        for namespace in sorted({key.namespace for key in _queues_here(facts, worker.name)}):
+        for namespace in sorted({key.namespace for key in facts.objects.local_queues_for.get(worker.name, ())}):
             if not names.flaw and (why := names.why_none(namespace)):
                 yield Spot(f"{worker.name}, Namespace {namespace}", why, {"worker": worker.name})
 
@@ -308,11 +310,47 @@ def slow(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, why)
 
 
+MOST: Final = 5
+"""Job copies with one cause that are named."""
+
+
+@check(DOES_NOT_END)
+def do_not_end(facts: Facts) -> Iterator[Spot]:
+    """A job copy on a worker was deleted longer ago than its pods' longest grace period and a minute: a finalizer
+    holds it, or a pod that has not ended, as on a node that is down; or its Workload is gone, and the worker refuses
+    its deletion. Copies with the same cause are one finding.
+    """
+    known = {ObjectKey.of(workload) for workload in facts.objects.workloads}
+    for worker in facts.workers.values():
+        by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
+        for copy in worker.overdue or ():
+            if not _is_given_up(copy, worker, facts):
+                nodes = frozenset(pod.node for pod in copy.pods)
+                by_cause[copy.finalizers, nodes, copy.pods_unseen, copy.orphaned].append(copy)
+        for first, *others in by_cause.values():
+            why = f"{first}: {first.why(facts.now)}{_same(others)}"
+            words = {"way_out": first.way_out(worker.name, known=first.workload in known)}
+            yield Spot(f"{worker.name}, {first.kind} {first.key}", why, words, instead=f"{DOES_NOT_END}@there")
+
+
+def _same(others: list[EndingCopy]) -> str:
+    if not others:
+        return ""
+    more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
+    return f"; the same holds of {', '.join(map(str, others[:MOST]))}{more}"
+
+
+def _is_given_up(copy: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
+    cluster = facts.objects.clusters_by_name.get(worker.name, {})
+    own = [workload for workload in facts.objects.workloads if ObjectKey.of(workload) == copy.workload]
+    return is_given_up(copy.uid, copy.created, worker.name, annotations_of(cluster), own)
+
+
 def _queues_for(facts: Facts, worker: str, seen_at: Mapping[str, datetime]) -> list[tuple[ObjectKey, ObjectKey]]:
     """The LocalQueues that lead to a worker, and their twins there: those of which what was seen then can tell."""
     names, newer = facts.objects.names_on(worker), _newer_than(facts, worker, seen_at.get(worker))
-    pairs = ((here, names.local_queue(here)) for here in _queues_here(facts, worker) if here not in newer)
-    return [(here, there) for here, there in pairs if there.namespace]
+    here = (key for key in facts.objects.local_queues_for.get(worker, ()) if key not in newer)
+    return [(key, there) for key in here if (there := names.local_queue(key)).namespace]
 
 
 def _newer_than(facts: Facts, worker: str, seen: datetime | None) -> frozenset[ObjectKey]:
@@ -331,10 +369,6 @@ def _newer_than(facts: Facts, worker: str, seen: datetime | None) -> frozenset[O
     )
     times = ((key, parse_timestamp(time)) for key, time in (*made.items(), *got))
     return frozenset(key for key, time in times if time is not None and time > seen)
-
-
-def _queues_here(facts: Facts, worker: str) -> list[ObjectKey]:
-    return [key for key, check in facts.queues_with_check() if worker in facts.objects.workers_of(check)]
 
 
 def _words(gvk: GVK) -> str:

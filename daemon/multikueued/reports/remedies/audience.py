@@ -15,24 +15,8 @@ import attrs
 
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.names import Resource
-from multikueued.reports.remedies.remedy import REMEDIES, Finding, Severity
+from multikueued.reports.remedies.remedy import CAUSES, REMEDIES, Finding, Severity
 
-CAUSES: Final = (
-    ("kubeconfig-key", "kubeconfig-secret", "kubeconfig-unusable", "kubeconfig-refused"),
-    ("credentials-expire", "bad-token"),
-    ("worker-permission-missing", "rbac"),
-    ("worker-without-kueue", "worker-without-kind", "crd-missing"),
-    ("worker-namespace-missing", "namespace-missing"),
-    ("worker-local-queue-missing", "local-queue-missing"),
-    ("worker-cluster-queue", "worker-local-queue-stopped", "queue-inactive"),
-    ("never-fits", "quota-too-small"),
-    ("worker-clock", "clock-skew"),
-    ("worker-gone", "cluster-missing"),
-    ("worker-second-name", "second-name"),
-    ("worker-cordoned", "cordoned"),
-    ("worker-hung", "worker-down", "worker-not-connected"),
-)
-"""The ids of findings that tell of one cause: the one with the best remedy first."""
 _PLACES: Final = MappingProxyType({name: (ids[0], place) for ids in CAUSES for place, name in enumerate(ids)})
 
 

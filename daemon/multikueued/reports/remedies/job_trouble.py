@@ -1,16 +1,18 @@
 """What a job's own status says of trouble: its controller on the worker is asked by nobody else.
 
-Which field of a kind says so is a row of `TROUBLE`; how a kind says that something of it runs is a row of `READY`.
+Which field of a kind says so, and how a kind says that something of it runs, are rows of `job_signs.toml`.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
-from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from pathlib import Path
+from typing import Any, Final
 
 import attrs
+import cattrs
 
 from multikueue.adapters import AVAILABLE, SafeAdapter
 from multikueue.core.model.adapter import OnHold
@@ -20,28 +22,17 @@ from multikueue.core.model.names import GVK, Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
 from multikueued.reports.jobs import WAITING_STATES, JobReport, JobState
-from multikueued.reports.pod_reasons import reason_of_pod
-from multikueued.reports.remedies.pod_remedies import BY_REASON
+from multikueued.reports.remedies.pod_remedies import BY_REASON, reason_of_pod
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy, finding
 from multikueued.settings.config import RetentionSettings
-
-Path: TypeAlias = tuple[str, ...]
-"""Below `status`; `*` is every entry of a list or an object."""
 
 NOT_READY_AFTER: Final = timedelta(minutes=5)
 """How long a job has run until it counts that none of its pods is ready: images are pulled meanwhile."""
 NO_PODS_AFTER: Final = timedelta(seconds=20)
 """From when on whoever explains a job of which nothing is ready asks its worker whether it can make pods at all."""
-STARTUP_AFTER: Final = timedelta(hours=1)
-"""How long one part of a JobSet may take until the next begins."""
-RESTARTS_AFTER: Final = timedelta(minutes=10)
 NEVER_READY_AFTER: Final = timedelta(minutes=30)
 """From when on somebody has to look."""
 
-REFUSED: Final = REMEDIES["job-refused"]
-FAILING: Final = REMEDIES["job-failing"]
-UNHEALTHY: Final = REMEDIES["job-unhealthy"]
-STUCK: Final = REMEDIES["job-stuck"]
 NOT_READY: Final = REMEDIES["job-not-ready"]
 NEVER_READY: Final = REMEDIES["job-not-ready@long"]
 FAILED: Final = "job-failed"
@@ -54,116 +45,46 @@ class Sign:
     """A row: where the status of a kind says that a job is in trouble."""
 
     kinds: tuple[str, ...]
-    """As `RayJob.ray.io`."""
+    row: str
     condition: str = ""
-    """A condition of this type; empty: `field`."""
     status: str = "True"
-    """Of the condition."""
     reasons: tuple[str, ...] = ()
-    """Of the condition; empty: any."""
-    field: Path = ()
+    field: str = ""
     words: tuple[str, ...] = ()
-    """What the field says then."""
     beside: str = "message"
-    """The field beside it that says why."""
-    after: timedelta = timedelta(0)
-    """For how long it must have said so."""
-    remedy: Remedy
+    after: float = 0.0
+
+    @property
+    def remedy(self) -> Remedy:
+        """What to do."""
+        return REMEDIES[self.row]
 
     def found_in(self, job: Json, since: datetime | None, now: datetime) -> str | None:
         """The job's own words; None: it says no such thing. `since` is when its worker got it."""
         if self.condition:
             said = condition(job, self.condition) or {}
-            fits = said.get("status") == self.status and (not self.reasons or said.get("reason") in self.reasons)
+            known = BY_REASON if "*" in self.reasons else ()
+            fits = not self.reasons or said.get("reason") in (*self.reasons, *known)
+            fits = fits and said.get("status") == self.status
             since = parse_timestamp(said.get("lastTransitionTime")) or since
             words = ": ".join(filter(None, (str(said.get("reason") or ""), str(said.get("message") or ""))))
         else:
-            entry = next(
-                (part for part in _at(job, self.field[:-1]) if _word(part, self.field[-1]) in self.words), None
-            )
+            path, _, last = self.field.rpartition(".")
+            entry = next((part for part in _at(job, path) if _word(part, last) in self.words), None)
             fits = entry is not None
-            words = ": ".join(filter(None, (_word(entry, self.field[-1]), _word(entry, self.beside))))
+            words = ": ".join(filter(None, (_word(entry, last), _word(entry, self.beside))))
         lasts = now - since if since is not None else timedelta(0)
-        return words if fits and lasts >= self.after else None
-
-
-_KUBEFLOW: Final = tuple(
-    f"{kind}.kubeflow.org" for kind in ("JAXJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob")
-)
-_SERVE_TROUBLE: Final = ("DEPLOY_FAILED", "UNHEALTHY")
-
-TROUBLE: Final = (
-    Sign(kinds=("RayJob.ray.io",), field=("jobDeploymentStatus",), words=("ValidationFailed",), remedy=REFUSED),
-    Sign(
-        kinds=("RayJob.ray.io",),
-        field=("rayClusterStatus", "state"),
-        words=("failed",),
-        beside="reason",
-        remedy=UNHEALTHY,
-    ),
-    Sign(kinds=("RayCluster.ray.io",), condition="ReplicaFailure", remedy=UNHEALTHY),
-    Sign(kinds=("RayCluster.ray.io",), field=("state",), words=("failed",), beside="reason", remedy=UNHEALTHY),
-    Sign(
-        kinds=("RayCluster.ray.io",),
-        condition="HeadPodReady",
-        status="False",
-        reasons=("PodFailed", *BY_REASON),
-        after=NOT_READY_AFTER,
-        remedy=UNHEALTHY,
-    ),
-    Sign(
-        kinds=("RayService.ray.io",),
-        condition="Ready",
-        status="False",
-        reasons=("InitializingTimeout",),
-        remedy=UNHEALTHY,
-    ),
-    Sign(
-        kinds=("RayService.ray.io",),
-        condition="Ready",
-        status="False",
-        reasons=("ZeroServeEndpoints",),
-        after=RESTARTS_AFTER,
-        remedy=UNHEALTHY,
-    ),
-    Sign(
-        kinds=("RayService.ray.io",),
-        field=("pendingServiceStatus", "applicationStatuses", "*", "status"),
-        words=_SERVE_TROUBLE,
-        remedy=UNHEALTHY,
-    ),
-    Sign(
-        kinds=("RayService.ray.io",),
-        field=("activeServiceStatus", "applicationStatuses", "*", "status"),
-        words=_SERVE_TROUBLE,
-        remedy=UNHEALTHY,
-    ),
-    Sign(kinds=("JobSet.jobset.x-k8s.io",), condition="StartupPolicyInProgress", after=STARTUP_AFTER, remedy=STUCK),
-    Sign(kinds=("JobSet.jobset.x-k8s.io",), condition="RestartingJobSet", after=RESTARTS_AFTER, remedy=UNHEALTHY),
-    Sign(kinds=("AppWrapper.workload.codeflare.dev",), condition="Unhealthy", remedy=UNHEALTHY),
-    Sign(kinds=_KUBEFLOW, condition="Restarting", after=RESTARTS_AFTER, remedy=UNHEALTHY),
-    Sign(kinds=("Job.batch",), condition="FailureTarget", remedy=FAILING),
-    Sign(
-        kinds=("PipelineRun.tekton.dev", "TaskRun.tekton.dev"),
-        condition="Succeeded",
-        status="Unknown",
-        reasons=("ExceededResourceQuota", "ExceededNodeResources", "PullImageFailed"),
-        remedy=UNHEALTHY,
-    ),
-)
-"""The first that applies is told."""
+        return words if fits and lasts >= timedelta(minutes=self.after) else None
 
 
 @attrs.frozen(kw_only=True)
 class ReadySigns:
-    """How the status of a kind says that something of a job runs, or has: any of these."""
+    """A row: how the status of kinds says that something of a job runs, or has."""
 
-    counts: tuple[Path, ...] = ()
-    """Numbers above 0."""
+    kinds: tuple[str, ...]
+    counts: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()
-    """That are True."""
-    words: Mapping[str, tuple[str, ...]] = MappingProxyType({})
-    """Fields that say one of these."""
+    words: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
 
     def hold(self, job: Json) -> bool:
         """Whether something runs."""
@@ -172,32 +93,14 @@ class ReadySigns:
         return counted or true or any(dig(job, "status", field) in words for field, words in self.words.items())
 
 
-_REPLICAS: Final = ReadySigns(
-    counts=(("replicaStatuses", "*", "active"), ("replicaStatuses", "*", "succeeded")),
-    conditions=("Running", "Restarting", "Succeeded", "Failed"),
-)
-READY: Final[Mapping[str, ReadySigns]] = MappingProxyType(
-    {
-        "Job.batch": ReadySigns(counts=(("ready",), ("succeeded",), ("terminating",))),
-        "JobSet.jobset.x-k8s.io": ReadySigns(
-            counts=(("replicatedJobsStatus", "*", "ready"), ("replicatedJobsStatus", "*", "succeeded"))
-        ),
-        "TrainJob.trainer.kubeflow.org": ReadySigns(
-            counts=(("jobsStatus", "*", "ready"), ("jobsStatus", "*", "succeeded"))
-        ),
-        **dict.fromkeys((*_KUBEFLOW, "MPIJob.kubeflow.org"), _REPLICAS),
-        "RayCluster.ray.io": ReadySigns(
-            counts=(("readyWorkerReplicas",),), conditions=("HeadPodReady",), words={"state": ("ready",)}
-        ),
-        "RayJob.ray.io": ReadySigns(
-            words={"jobDeploymentStatus": ("Running", "Waiting", "Retrying", "Complete", "Failed", "Suspending")}
-        ),
-        "RayService.ray.io": ReadySigns(conditions=("Ready", "UpgradeInProgress")),
-        "AppWrapper.workload.codeflare.dev": ReadySigns(conditions=("PodsReady",)),
-        "Pod.": ReadySigns(conditions=("Ready",), words={"phase": ("Succeeded", "Failed")}),
-    }
-)
-"""By kind. Of others nobody knows: StatefulSets and LeaderWorkerSets of the manager count gated pods."""
+_CONVERTER: Final = cattrs.Converter(forbid_extra_keys=True)
+_TABLE: Final = tomllib.loads(Path(__file__).with_name("job_signs.toml").read_text(encoding="utf-8"))
+TROUBLE: Final = _CONVERTER.structure(_TABLE["trouble"], tuple[Sign, ...])
+"""The first that applies is told."""
+READY: Final = {
+    kind: signs for signs in _CONVERTER.structure(_TABLE["ready"], tuple[ReadySigns, ...]) for kind in signs.kinds
+}
+"""By kind."""
 
 
 def _trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] | None:
@@ -287,9 +190,9 @@ def _is_outdated(job: Json) -> bool:
     return isinstance(seen, int) and isinstance(generation, int) and seen < generation
 
 
-def _at(job: Json, path: Path) -> list[Any]:
+def _at(job: Json, path: str) -> list[Any]:
     parts: list[Any] = [job.get("status")]
-    for step in path:
+    for step in path.split(".") if path else ():
         parts = [inner for part in parts for inner in _inner(part, step)]
     return parts
 

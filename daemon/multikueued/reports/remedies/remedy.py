@@ -84,6 +84,9 @@ class Remedy:
     matters: str = ""
     cause: str = ""
     rejection: str = ""
+    run: bool = False
+    pods: bool = False
+    lasts: bool = False
     reasons: tuple[str, ...] = attrs.field(default=(), converter=tuple[str, ...])
 
     @property
@@ -96,28 +99,20 @@ class Remedy:
         """Whether somebody has to act."""
         return self.severity is Severity.ERROR
 
-    def about(self, where: str, message: str, context: Mapping[str, str], instead: str = "") -> Finding:
+    def about(
+        self, where: str, message: str, *each: Mapping[str, str], instead: str = "", workers: tuple[str, ...] = ()
+    ) -> Finding:
         """The finding, with everything filled in.
 
         Args:
             where: what it is about.
             message: the words that say so.
-            context: what is filled in.
+            each: what is filled in; of several workers that of each, and what is wrong names them together.
             instead: the key of a row whose remedy holds here; empty: its own.
+            workers: those that show it.
         """
-        return self.about_all(where, message, [{**context, "told": message}], instead)
-
-    def about_all(
-        self,
-        where: str,
-        message: str,
-        each: Sequence[Mapping[str, str]],
-        instead: str = "",
-        workers: tuple[str, ...] = (),
-    ) -> Finding:
-        """The same of several workers, with the words of each: what is wrong names them together."""
-        filling = [defaultdict(str, words) for words in each]
-        together = {slot: ", ".join(dict.fromkeys(words[slot] for words in filling)) for slot in each[0]}
+        filling = [defaultdict(str, {"told": message, **words}) for words in each]
+        together = {slot: ", ".join(dict.fromkeys(words[slot] for words in filling)) for slot in [*filling[0]]}
         return Finding(
             self.id,
             where,
@@ -148,7 +143,7 @@ class Remedy:
 
 def finding(key: str, where: str, message: str = "", /, *, instead: str = "", **words: str) -> Finding:
     """What a row says, with these words filled in; see `Remedy.about`."""
-    return REMEDIES[key].about(where, message, words, instead)
+    return REMEDIES[key].about(where, message, words, instead=instead)
 
 
 @attrs.frozen
@@ -231,5 +226,7 @@ _AS_TOLD: Final = re.IGNORECASE | re.DOTALL
 _TABLE: Final = tomllib.loads(Path(__file__).with_name("remedies.toml").read_text(encoding="utf-8"))
 SLOTS: Final[Mapping[str, str]] = _TABLE.pop("slots")
 """What slots of remedies take that take no name: `names`, or `ours`, a text of ours."""
+CAUSES: Final[Sequence[Sequence[str]]] = _TABLE.pop("causes")
+"""The ids of findings that tell of one cause: the one with the best remedy first."""
 REMEDIES, RULES = _read(_TABLE)
 """By key; and the tables of words, by name."""

@@ -52,7 +52,7 @@ class Trouble:
     """What the remedy fills in."""
 
 
-def findings_of(troubles: Iterable[Trouble]) -> list[Finding]:
+def findings_of_workers(troubles: Iterable[Trouble]) -> list[Finding]:
     """One finding for each cause, with all the workers that show it."""
     alike: dict[tuple[str, str], list[Trouble]] = defaultdict(list)
     for trouble in troubles:
@@ -70,7 +70,7 @@ def _finding(alike: Sequence[Trouble]) -> Finding:
     ours = any(words.get("secret", "") in ("", secret_name(words["worker"])) for words in each)
     by_hand = f"{row.key}@by-hand"
     instead = by_hand if not ours and by_hand in REMEDIES else ""
-    return row.about_all(", ".join(workers), message, each, instead, workers)
+    return row.about(", ".join(workers), message, *each, instead=instead, workers=workers)
 
 
 def known_by(rules: tuple[RemedyRule, ...], message: str) -> tuple[Remedy, dict[str, str]] | None:
@@ -130,7 +130,7 @@ def about_worker(
     worker: str, message: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
 ) -> Finding:
     """What is wrong with a worker, as a finding; see `trouble_of`."""
-    (found,) = findings_of([trouble_of(worker, message, context, connected=connected, cause=cause)])
+    (found,) = findings_of_workers([trouble_of(worker, message, context, connected=connected, cause=cause)])
     return found
 
 
