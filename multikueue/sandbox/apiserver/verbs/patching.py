@@ -144,6 +144,8 @@ def _as_go_does(obj: Any, operation: Json) -> list[Json]:
     operation too, and pointers of other forms."""
     name, is_new = operation.get("op"), {"path": operation.get("op") in _ADDING, "from": False}
     pointers = {field: _pointer(obj, operation[field], is_new[field]) for field in is_new if field in operation}
+    if name in _ADDING and "" in pointers.values():
+        raise jsonpatch.JsonPatchException("the whole object is neither added to, nor copied or moved")
     operation = {"value": None, **operation, **pointers}
     path = JsonPointer(operation["path"])
     if name == "test" and operation["value"] is None and path.resolve(obj, None) is None:
