@@ -13,7 +13,7 @@ from multikueue.core.model.kinds import JOB, WORKLOAD
 from multikueue.core.model.labels import ELASTIC_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, uid
-from multikueue.core.model.workloads import ON_HOLD, has_quota, is_evicted, is_finished, is_on_hold
+from multikueue.core.model.workloads import ON_HOLD, evictions, has_quota, is_evicted, is_finished, is_on_hold
 from multikueue.errors import ApiError
 from multikueue.sandbox.apiserver.faults import Delay, Match
 from multikueue.sandbox.kueue import evict
@@ -151,8 +151,9 @@ async def hold_copy(scene: Scene) -> None:
             break
         if not dig(find(scene.world.manager, JOB, item.key), "spec", "parallelism"):  # its user stops it
             break
-        more = tries is not None and before is not None and tries > before  # an eviction on the manager begins anew
-        if not is_evicted(copy or {}) and steady and more:
+        if tries[1] != before[1]:
+            break  # its manager has evicted it: it begins anew, and may be refused elsewhere
+        if not is_evicted(copy or {}) and steady and tries[0] > before[0]:
             scene.promises.broken.append(f"{workload} is sent round while {worker.name} holds it")
             break
     if is_on_hold(find(worker, WORKLOAD, workload) or {}):
@@ -175,11 +176,12 @@ async def _take_quota(worker: SimCluster, key: ObjectKey, reason: str) -> None:
     await worker.api.merge_patch(WORKLOAD, key, {"metadata": metadata, "status": status}, subresource="status")
 
 
-def _tries(scene: Scene, key: ObjectKey) -> int | None:
-    """How often the daemon has sent a Workload back."""
-    workload = find(scene.world.manager, WORKLOAD, key)
+def _tries(scene: Scene, key: ObjectKey) -> tuple[int, int]:
+    """How often the daemon has sent a Workload back, and how often it was evicted for another reason."""
+    workload = find(scene.world.manager, WORKLOAD, key) or {}
     counted = dig(workload, "status", "schedulingStats", "evictions") or []
-    return None if workload is None else sum(entry["count"] for entry in counted if entry["reason"] == ADMISSION_CHECK)
+    sent_back = sum(entry["count"] for entry in counted if entry["reason"] == ADMISSION_CHECK)
+    return sent_back, evictions(workload) - sent_back
 
 
 TROUBLES: Final[tuple[Trouble, ...]] = (
