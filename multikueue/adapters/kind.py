@@ -34,6 +34,8 @@ from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import status_controllers
 
+NO_JOBS: Final = "whose objects are no jobs: Kueue, Kubernetes or we work with them; name the kind that people submit"
+"""Why there is no row for a kind, after its name."""
 _ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
 """Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
 
