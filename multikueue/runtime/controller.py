@@ -13,7 +13,7 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.action import Action, seconds_to_wait
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
 from multikueue.core.model.names import ObjectKey
@@ -51,8 +51,12 @@ class KeyQueue(Generic[K]):
 
         Returns:
             Whether it is here now; False beyond the queue's limit for one cause.
+
+        Raises:
+            TypeError: the time is no number.
+            ValueError: it is nan.
         """
-        at = loop_time() + after
+        at = loop_time() + seconds_to_wait(after)
         if cause is None:
             self._keys.add(key, at)
         elif not self._keys.charge(key, at, cause):
