@@ -268,6 +268,15 @@ def test_a_controller_that_would_never_do_anything_is_refused() -> None:
         Controller("test", Recorder(), concurrency=0)
 
 
+@pytest.mark.parametrize(
+    "given", [Recorder, lambda key: None, "mirror", None], ids=["class", "function", "text", "None"]
+)
+def test_a_reconciler_that_is_none_is_refused(given: Any) -> None:
+    """Each key failed, with a word about an argument."""
+    with pytest.raises(TypeError, match=r"reconciler: an object with `async def reconcile\(self, key\)`, not "):
+        Controller("test", given)
+
+
 async def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_its_key_alone() -> None:
     """As of a future that the reconciler waits for. The controller ended, without a word."""
 
