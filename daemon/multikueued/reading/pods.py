@@ -59,7 +59,7 @@ class PodList:
     not_read: tuple[str, ...] = ()
     """Why there may be more pods: what between the job and them was not looked at."""
     warning: str = ""
-    """Why there is none, if it has not ended in the worker's words; empty: nothing is known."""
+    """Why there is none: that it has ended, or the worker's words; empty: nothing is known."""
 
 
 def pod_list(sought: PlacedJob, owned: Owned) -> PodList:
