@@ -67,8 +67,7 @@ async def rotate(
         if (replaced := await _source(worker, side, secret, was)) is None:
             await check_account(manager, name, worker, side)
         fresh = f"{side.holder if bound else side.token}-{secrets.token_hex(4)}"
-        new = ObjectKey(side.namespace, fresh)
-        given = False
+        new, given = ObjectKey(side.namespace, fresh), False
         try:
             token, about = await _new(manager, worker, side, fresh, ends=bound, life=_life(life, was))
             kubeconfig = with_token(secret, token)
