@@ -37,6 +37,8 @@ class AdapterRegistry:
     """
 
     def __init__(self, kinds: Iterable[JobKind]) -> None:
+        if not isinstance(kinds, Iterable):
+            raise AdapterError(f"{kinds!r:.100} is no list of rows: write [...] around a row")
         self.problems = Problems()
         self._adapters: dict[GVK, SafeAdapter] = {}
         self._sources: dict[GVK, str] = {}
