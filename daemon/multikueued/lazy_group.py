@@ -127,7 +127,7 @@ class LazyGroup(click.Group):
         }
         paths = below | {name: name for name in self.subcommands}
         if "/" in name:
-            return f"multikueue explain {name} tells of one job."
+            return f"Did you mean explain {name}?"
         close = [paths[path] for path in alike(name, paths, most=3)]
         return f"Did you mean {' or '.join(close)}?" if close else ""
 
