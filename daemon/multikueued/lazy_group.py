@@ -20,6 +20,11 @@ HELP_FLAGS: Final = ("--help", "-h")
 HELP: Final = Path(__file__).parent / "commands" / "help.json"
 """What commands say of themselves, by their place; `python -m tests.docs.cli_reference` writes it."""
 
+_JOB_ADVICE: Final = "a job is one word, TYPE/NAME, as job/train-1"
+_LIST_ADVICE: Final[Mapping[str | None, str]] = dict.fromkeys(
+    ("jobs", "workers"), "this lists all of them; multikueue explain TYPE/NAME tells of one job"
+)
+
 
 @functools.cache
 def stored_help() -> dict[str, Any]:
@@ -98,6 +103,20 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command '{args[0]}'. {advice}")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; where it is called as kubectl is, the error says how it is meant."""
+        try:
+            return super().invoke(ctx)
+        except click.UsageError as error:
+            command = error.ctx.command if error.ctx is not None else self
+            advice = (
+                _JOB_ADVICE if any(each.name == "job" for each in command.params) else _LIST_ADVICE.get(command.name)
+            )
+            extra = error.message.startswith("Got unexpected extra argument") and error.message.endswith(")")
+            if advice is None or not extra:
+                raise
+            raise click.UsageError(f"{error.message}: {advice}", error.ctx) from None
+
     def _meant(self, name: str) -> str:
         """Which commands, here or one level below, a mistyped name may stand for; empty: none."""
         below = {
@@ -107,6 +126,8 @@ class LazyGroup(click.Group):
             for inner in command.subcommands
         }
         paths = below | {name: name for name in self.subcommands}
+        if "/" in name:
+            return f"Did you mean explain {name}?"
         close = [paths[path] for path in alike(name, paths, most=3)]
         return f"Did you mean {' or '.join(close)}?" if close else ""
 

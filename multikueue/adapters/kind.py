@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -33,9 +33,20 @@ from multikueue.core.model.objects import (
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import status_controllers
+from multikueue.errors import AdapterError, RuleError
 
+NO_JOBS: Final = "whose objects are no jobs: Kueue, Kubernetes or we work with them; name the kind that people submit"
+"""Why there is no row for a kind, after its name."""
 _ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
 """Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
+_PARTS: Final[Mapping[str, type]] = {
+    "resource": Resource,
+    "delegation": rules.Delegation,
+    "copies": rules.CopyRules,
+    "status": rules.StatusRules,
+    "sync": rules.SyncRules,
+    "membership": rules.Membership,
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +79,15 @@ class JobKind:
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
     """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
+
+    def __attrs_post_init__(self) -> None:
+        """
+        Raises:
+            AdapterError: a part is something else, as a text where rules belong.
+        """
+        for name, part in _PARTS.items():
+            if not isinstance(given := getattr(self, name), part):
+                raise AdapterError(f"JobKind.{name}: {given!r:.100} is no {part.__name__}")
 
     @cached_property
     def traits(self) -> KindTraits:
@@ -123,7 +143,7 @@ class JobKind:
     def expires_at(self, job: Json, seen: datetime) -> datetime | None:
         """See `JobAdapter`. What somebody owns is that one's to delete."""
         lasts = self.copies.time_to_live if self.deletes_expired else None
-        if lasts is None or self.status.finished(job) is None or is_terminating(job) or has_owner(job):
+        if lasts is None or self.outcome(job) is None or is_terminating(job) or has_owner(job):
             return None
         return lasts.is_over_at(job, seen)
 
@@ -193,7 +213,7 @@ class JobKind:
     def waiting_patch(self, local: Json, now: datetime) -> Json | None:
         """See `JobAdapter`. While its Kueue is stopping it, that one writes the status."""
         words, stopping = self.status.words, annotations_of(local).get(STOPPING_ANNOTATION) == "true"
-        if words is None or stopping or not self._is_suspended(local) or self.status.finished(local) is not None:
+        if words is None or stopping or not self._is_suspended(local) or self.outcome(local) is not None:
             return None
         said = words.of_waiting(local, now)
         if (patch := _change(local, said)) is None:
@@ -223,23 +243,31 @@ class JobKind:
 
     def outcome(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
-        return self.status.finished(job)
+        return self._ending("finished", self.status.finished(job))
 
     def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
         """See `JobAdapter`."""
         together = self.status.all_finished
-        return self.status.finished(jobs[0]) if together is None else together(jobs)
+        return self.outcome(jobs[0]) if together is None else self._ending("all_finished", together(jobs))
+
+    def _ending(self, function: str, answer: object) -> Outcome | None:
+        """What a rule has answered. Of True and False, as of anything but None, the job would count as ended."""
+        if isinstance(answer, Outcome | None):
+            return answer
+        source = f", from {self.source}" if self.source else ""
+        what = f"{function} answers with {type(answer).__name__}, and not with a multikueue.adapters.Outcome or None"
+        raise RuleError(f"the row for {self.resource}{source}: {what}")
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
         active = self.status.active
-        if self.status.finished(local) is not None or (active is not None and not active(local)):
+        if self.outcome(local) is not None or (active is not None and not active(local)):
             return None
         return _change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))
 
     def settled_end(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
-        return self.status.finished(job) or self.status.settled(job)
+        return self.outcome(job) or self._ending("settled", self.status.settled(job))
 
     def settled_patch(self, local: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""
@@ -284,7 +312,7 @@ class JobKind:
     def _ended(self, job: Json) -> bool | None:
         """Whether it has ended; None if its rule fails, which is told where the end is asked for: the rest is shown."""
         try:
-            return self.status.finished(job) is not None
+            return self.outcome(job) is not None
         except Exception:  # another package's code may raise anything
             return None
 

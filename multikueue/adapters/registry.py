@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from multikueue.adapters import appwrapper, job, pod, ray, sets, training
-from multikueue.adapters.kind import JobKind
+from multikueue.adapters.kind import NO_JOBS, JobKind
 from multikueue.adapters.safe import Problems, SafeAdapter
+from multikueue.core.model.kinds import is_own
 from multikueue.core.model.names import GVK
 from multikueue.errors import AdapterError
 
@@ -31,10 +32,13 @@ class AdapterRegistry:
     """Rows keyed by GVK, each made safe. Built once from a list and passed to whoever needs it.
 
     Raises:
-        AdapterError: two rows for one kind, and the message names where both come from; or what is no row.
+        AdapterError: two rows for one kind, and the message names where both come from; one for objects that are no
+            jobs; or what is no row.
     """
 
     def __init__(self, kinds: Iterable[JobKind]) -> None:
+        if not isinstance(kinds, Iterable):
+            raise AdapterError(f"{kinds!r:.100} is no list of rows: write [...] around a row")
         self.problems = Problems()
         self._adapters: dict[GVK, SafeAdapter] = {}
         self._sources: dict[GVK, str] = {}
@@ -43,6 +47,8 @@ class AdapterRegistry:
                 raise AdapterError(f"row {number} is {kind!r:.100}, which is no multikueue.JobKind")
             gvk, built_in = kind.resource.gvk, f"the built-in {kind.framework}" if kind.framework else ""
             source = kind.source or built_in or f"row {number}"
+            if is_own(gvk):
+                raise AdapterError(f"{source} is for {gvk}, {NO_JOBS}")
             if gvk in self._adapters:
                 raise AdapterError(f"two adapters for {gvk}, {self._sources[gvk]} and {source}: leave one out")
             self._adapters[gvk], self._sources[gvk] = SafeAdapter(kind, self.problems), source

@@ -94,10 +94,11 @@ class KubeClient:
     def _exchange(self) -> Requester:
         """
         Raises:
-            NotSent: the client has not been opened.
+            NotSent: the client has not been opened, or is closed.
         """
-        if self._opened is None:
-            raise NotSent(f"{self.name}: the client is not open: use it as an async context manager")
+        if self._opened is None or self._opened.closed:
+            state = "is not open" if self._opened is None else "is closed"
+            raise NotSent(f"{self.name}: the client {state}: use it as an async context manager")
         return self._opened
 
     async def discover(self, gvk: GVK) -> ServedKind | None:

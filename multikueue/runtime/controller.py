@@ -13,7 +13,7 @@ import anyio
 import attrs
 import structlog
 
-from multikueue.core.machinery.action import Action
+from multikueue.core.machinery.action import Action, seconds_to_wait
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
 from multikueue.core.model.names import ObjectKey
@@ -51,8 +51,12 @@ class KeyQueue(Generic[K]):
 
         Returns:
             Whether it is here now; False beyond the queue's limit for one cause.
+
+        Raises:
+            TypeError: the time is no number.
+            ValueError: it is nan.
         """
-        at = loop_time() + after
+        at = loop_time() + seconds_to_wait(after)
         if cause is None:
             self._keys.add(key, at)
         elif not self._keys.charge(key, at, cause):
@@ -112,6 +116,12 @@ class KeyQueue(Generic[K]):
         return self._keys.statistics()
 
 
+def _has_reconcile(_: object, attribute: attrs.Attribute[object], given: object) -> None:
+    if isinstance(given, type) or not callable(getattr(given, "reconcile", None)):
+        what = f"the class {given.__name__}: make one of it" if isinstance(given, type) else f"{given!r:.100}"
+        raise TypeError(f"{attribute.name}: an object with `async def reconcile(self, key)`, not {what}")
+
+
 @attrs.define(eq=False, repr=False)
 class Controller(Generic[K]):
     """Calls a reconciler for the keys of its queue, for at most `concurrency` of them at a time.
@@ -120,7 +130,7 @@ class Controller(Generic[K]):
     """
 
     name: str
-    reconciler: Reconciler[K]
+    reconciler: Reconciler[K] = attrs.field(validator=_has_reconcile)
     concurrency: int = attrs.field(default=1, kw_only=True, validator=attrs.validators.ge(1))
     """Reconciles at a time. They mostly wait for answers, so this bounds requests in flight, not threads."""
     queue: KeyQueue[K] = attrs.field(factory=KeyQueue, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from multikueue.adapters import JobKind
+from multikueue.adapters import AVAILABLE, JobKind
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.declared import DeclarationError, declared_kind
 from multikueue.core.model.adapter import Outcome, Stamp
@@ -353,6 +353,15 @@ def test_jobs_may_be_somebody_elses_to_move() -> None:
         ({"name": "example.com/v1, Kind=Widget"}, "name", "write it Widget.v1.example.com"),
         ({"name": "Widget.one.example.com"}, "name", "must be in"),
         ({"name": 7}, "name", "must be in"),
+        (
+            {"name": "Workload.v1beta2.kueue.x-k8s.io"},
+            "name",
+            "whose objects are no jobs: Kueue, Kubernetes or we work",
+        ),
+        ({"name": "Topology.v1beta1.kueue.x-k8s.io"}, "name", "name the kind that people submit"),
+        ({"name": "Secret.v1."}, "name", "Secret.v1. is a kind whose objects are no jobs"),
+        ({"name": "Pod.v1."}, "name", "write pod in integrations.frameworks in place of this entry"),
+        ({"name": "Deployment.v1.apps"}, "name", "write deployment in integrations.frameworks"),
         ({"name": None}, "name", "must be in"),
         ({"creation_patches": (None,)}, "creationPatches[0]", "None is not a step of a patch"),
         ({"active": "status.pods > 0"}, "active", "there is no variable 'status'"),
@@ -412,6 +421,16 @@ def test_a_fault_is_told_with_its_field_and_what_to_do(said: dict[str, Any], fie
     assert [place for place, _ in refused.value.faults] == [field]
     assert why in refused.value.faults[0][1]
     assert str(refused.value).startswith(f"externalFrameworks[0].{field}: ")
+
+
+@pytest.mark.parametrize(
+    "kind", [kind for kind in AVAILABLE if kind.keeps_check_pending], ids=lambda kind: kind.framework
+)
+def test_a_kind_of_pods_is_not_declared(kind: JobKind) -> None:
+    """Ready would start them on the manager, too: only the built-in row keeps the check Pending."""
+    gvk = kind.resource.gvk
+    with pytest.raises(DeclarationError, match=f"write {kind.framework} in integrations.frameworks"):
+        declare(name=f"{gvk.kind}.{gvk.version}.{gvk.group}", always_delegated=True)
 
 
 def test_all_faults_are_told_at_once() -> None:

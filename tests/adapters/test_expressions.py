@@ -81,6 +81,21 @@ def test_functions_that_users_were_told_of(text: str, value: Any) -> None:
         (bool, "1", "1, which is neither true nor false"),
         (str, "object.metadata.labels", "{}, which is no text"),
         (str, "true", "True, which is no text"),
+        (
+            bool,
+            "object.status.count + 1",
+            r"gives 2 with 1 in \.status\.count, which is neither true nor false: compare",
+        ),
+        (bool, "size(object.status.steps)", "gives 0 with '' in "),
+        (bool, "object.status.phase == 'Done' ? 1 : 0", "gives 0 with"),
+        (bool, "object.spec.frames - object.status.frames", r"0 with 1 in \.spec\.frames and \.status\.frames,"),
+        (bool, "object.status.steps.filter(s, s.state == 'Done').size()", "gives 0 with \\[] in"),
+        (bool, "object.status.steps.map(s, s.state)", "gives \\[] with"),
+        (bool, "object.status.phase.lowerAscii()", "gives '' with"),
+        (bool, "int(object.status.count)", "gives 1 with '1'"),
+        (bool, "[object.status.done]", "gives \\[''] with"),
+        (str, "object.status.count + 1", r"gives 2 with 1 in \.status\.count, which is no text: put string"),
+        (str, "object.status.steps.map(s, s.state)", "gives \\[] with"),
     ],
 )
 def test_what_is_of_another_type_for_every_object_is_refused(wanted: type, text: str, why: str) -> None:
@@ -96,11 +111,30 @@ def test_what_is_of_another_type_for_every_object_is_refused(wanted: type, text:
         "1 / 0 == 1 || object.spec.x",
         "size(object.status.list) > 0 && object.status.list[0] + 1 == 2",
         "object.status.conditions.exists(c, c.type == 'Done' && c.status == 'True')",
+        "object.status.done",
+        "object.status.flags[0]",
+        "object.status.flags['done']",
+        "object.status.flags[object.status.current]",
+        "object.status.steps.map(s, s.done)[0]",
+        "object.status.phase == 'Done' ? object.status.well : false",
+        "object.status.phase.split(',').size() > 1",
+        "duration(object.status.took) > duration(object.spec.limit)",
     ],
 )
 def test_what_may_hold_for_a_job_is_taken(text: str) -> None:
     """Fields that are not there, and values that happen to be none, say nothing of other jobs."""
     Expression.compiled(text, ("object",), wanted=bool)
+
+
+@pytest.mark.parametrize("text", ["object.status.phase == 'Done' ? 'rendered' : null", "object.status.note"])
+def test_words_may_be_missing(text: str) -> None:
+    Expression.compiled(text, ("object",), wanted=str)
+
+
+def test_a_trial_leaves_no_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """The library logs what functions of Python raise."""
+    Expression.compiled("object.status.phase.lowerAscii() + 'x' == 'donex'", ("object",), wanted=bool)
+    assert not caplog.records
 
 
 @pytest.mark.parametrize(
@@ -156,8 +190,10 @@ def test_what_has_no_value_says_why_in_one_line(text: str, why: str) -> None:
 
 
 def test_a_condition_is_true_or_false() -> None:
-    with pytest.raises(EvaluationError, match="gives 1, which is neither true nor false"):
-        compiled("object.status.count").holds(object={"status": {"count": 1}})
+    """What it is does not stand in the problem: a count would be told anew with each step of the job."""
+    for value, what in ((1, "a number"), ("yes", "a text"), ([True], "a list"), ({}, "an object"), (None, "null")):
+        with pytest.raises(EvaluationError, match=f"gives {what}, which is neither true nor false: compare it with"):
+            compiled("object.status.count").holds(object={"status": {"count": value}})
 
 
 _JSON = st.recursive(

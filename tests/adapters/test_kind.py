@@ -27,7 +27,7 @@ from multikueue.adapters import (
 from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, bounded, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
-from multikueue.core.model.kinds import JOB
+from multikueue.core.model.kinds import EVENT, JOB, LEASE, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
 from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
 from multikueue.errors import AdapterError
@@ -139,6 +139,15 @@ def test_a_plain_kind_neither_ends_nor_forwards() -> None:
     assert PLAIN.forward_patch(widget(), widget(), STAMP) is None
 
 
+@pytest.mark.parametrize("part", ["resource", "delegation", "copies", "status", "sync", "membership"])
+@pytest.mark.parametrize("given", ["spec.managedBy", None, StatusRules, {}], ids=["text", "None", "class", "mapping"])
+def test_a_part_that_is_none_is_refused_by_its_name(part: str, given: Any) -> None:
+    """It was an attribute that lacks, in the middle of the daemon's start."""
+    parts: dict[str, Any] = {"resource": WIDGETS, part: given}
+    with pytest.raises(AdapterError, match=f"JobKind.{part}: .* is no "):
+        JobKind(**parts)
+
+
 class TestRegistry:
     def test_rows_are_found_by_exactly_their_kind(self) -> None:
         registry = AdapterRegistry([*BUILTIN, PLAIN])
@@ -159,6 +168,16 @@ class TestRegistry:
     def test_what_is_no_row_is_refused_by_its_place(self, given: Any) -> None:
         with pytest.raises(AdapterError, match=r"row 2 is .*, which is no multikueue\.JobKind"):
             AdapterRegistry([PLAIN, given])
+
+    @pytest.mark.parametrize("resource", [SECRET, WORKLOAD, EVENT, MULTIKUEUE_CLUSTER, LEASE], ids=str)
+    def test_a_row_for_what_we_work_with_ourselves_is_refused(self, resource: Resource) -> None:
+        with pytest.raises(AdapterError, match=r"row 2 is for .*, whose objects are no jobs: .*; name the kind"):
+            AdapterRegistry([PLAIN, JobKind(resource=resource)])
+
+    def test_a_row_alone_is_no_list_of_them(self) -> None:
+        given: Any = PLAIN
+        with pytest.raises(AdapterError, match=r"is no list of rows: write \[\.\.\.\] around a row"):
+            AdapterRegistry(given)
 
     def test_it_tells_where_a_row_comes_from(self) -> None:
         registry = AdapterRegistry([*BUILTIN, PLAIN])

@@ -131,6 +131,26 @@ def test_whatever_else_a_rule_raises_is_told_by_its_type_alone(changed: dict[str
     assert "s3cret" not in str((problems, safe.problems.unlogged()))
 
 
+@pytest.mark.parametrize("answer", [True, False, "Succeeded", ("Succeeded", "done"), {}, 0], ids=repr)
+def test_an_end_is_an_outcome_and_nothing_else(answer: Any) -> None:
+    """A rule that said False of each job that runs had all of them taken for ended."""
+    of_one = StatusRules(finished=lambda job: answer)
+    safe = SafeAdapter(attrs.evolve(ADAPTER, source="widgets", status=of_one))
+    assert safe.outcome(job()) is None
+    assert safe.outcome_of([job()]) is None
+    assert safe.settled_end(job()) is None
+    assert safe.release_patch(job()) is None
+    why = f"finished answers with {type(answer).__name__}, and not with a multikueue.adapters.Outcome or None"
+    assert safe.problems_of(job()) == (f"the row for jobs.batch, from widgets: {why}",)
+
+    together = SafeAdapter(attrs.evolve(ADAPTER, status=StatusRules(all_finished=lambda jobs: answer)))
+    assert together.outcome_of([job()]) is None
+    assert "all_finished answers with" in together.problems_of(job())[0]
+    settled = SafeAdapter(attrs.evolve(ADAPTER, status=StatusRules(settled=lambda job: answer)))
+    assert settled.settled_end(job()) is None
+    assert "settled answers with" in settled.problems_of(job())[0]
+
+
 def test_a_copy_that_fails_in_whatever_way_rejects_the_job() -> None:
     local = workload(nominated=("w1",))
     broken = attrs.evolve(ADAPTER, copies=CopyRules(sanitised=_surprise))

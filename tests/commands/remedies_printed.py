@@ -22,7 +22,20 @@ _ABOUT_COMMANDS: Final = {_ROOT / "cli.py", _ROOT / "commands" / "reference.py"}
 SOURCES: Final = sorted({*_ROOT.rglob("*.py"), *_ROOT.rglob("remedies.toml")} - _ABOUT_COMMANDS)
 _END: Final = ",;:)`\"'"
 _VERBS: Final = frozenset(
-    {"annotate", "apply", "auth", "certificate", "create", "delete", "explain", "get", "label", "logs", "patch"}
+    {
+        "annotate",
+        "apply",
+        "auth",
+        "certificate",
+        "create",
+        "delete",
+        "explain",
+        "get",
+        "label",
+        "logs",
+        "patch",
+        "scale",
+    }
 )
 _KUBECTL: Final = {
     **dict.fromkeys(
@@ -35,6 +48,7 @@ _KUBECTL: Final = {
             "--as",
             "--context",
             "--kubeconfig",
+            "--replicas",
             "--type",
             "--wait",
             "--from-file",

@@ -126,6 +126,26 @@ async def test_findings_exit_code_and_remedies(tmp_path: Path) -> None:
     assert all(len(line) <= 80 or str(tmp_path) in line for line in text.splitlines()), "a path is not broken"
 
 
+async def test_a_second_release_is_seen_and_stopped(tmp_path: Path) -> None:
+    """With a Lease of its own it led, too, and nobody told it."""
+    async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
+        await install(here)
+        labels, settings = {"app.kubernetes.io/name": "multikueued"}, {"namespace": KUEUE_NAMESPACE, "name": "second"}
+        ours, volume = {"name": "d", "image": "d"}, {"name": "settings", "configMap": {"name": "n-multikueued"}}
+        await here.manager.create(CONFIG_MAP, config_map("n-multikueued", "settings.yaml", settings))
+        await here.manager.create(DEPLOYMENT, deployment("n-multikueued", labels, containers=[ours], volumes=[volume]))
+        result = await here.run("doctor", "--json")
+        stopped = {"spec": {"replicas": 0}}
+        await here.manager.merge_patch(DEPLOYMENT, ObjectKey(KUEUE_NAMESPACE, "n-multikueued"), stopped)
+        text = await here.done("doctor")
+
+    (finding,) = json.loads(result.stdout)["findings"]
+    assert (finding["id"], finding["where"]) == ("two-daemons", "Deployment kueue-system/n-multikueued")
+    assert "works on the same checks as Deployment kueue-system/m-multikueued" in finding["why"]
+    assert "kubectl -n kueue-system scale deployment n-multikueued --replicas=0" in finding["remedy"]
+    assert "no findings" in text
+
+
 async def test_a_twin_is_made_as_the_doctor_says(tmp_path: Path) -> None:
     async with ground(tmp_path, joined=["worker1", "worker2"]) as here:
         await here.worker("worker1").delete(LOCAL_QUEUE, TWIN)

@@ -78,6 +78,19 @@ async def delete_namespace(fleet: Fleet) -> None:
     await worker.delete(NAMESPACE, ObjectKey("", "default"))
 
 
+async def let_namespace_go(fleet: Fleet) -> None:
+    worker = DirectClient(fleet.workers["worker1"])
+    await worker.merge_patch(CONFIG_MAP, ObjectKey("default", "stays"), {"metadata": {"finalizers": None}})
+
+
+async def make_it_again(fleet: Fleet) -> None:
+    """Without its LocalQueue."""
+    await let_namespace_go(fleet)
+    await anyio.sleep(5)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    await DirectClient(fleet.workers["worker1"]).create(NAMESPACE, namespace)
+
+
 async def lead_nowhere(fleet: Fleet) -> None:
     worker = DirectClient(fleet.workers["worker1"])
     await worker.delete(LOCAL_QUEUE, _LOCAL)
@@ -146,6 +159,18 @@ BREAKS: Final = (
         "namespace being deleted there",
         all_say("namespace-terminating", "create it again there"),
         before=delete_namespace,
+    ),
+    Break(
+        "namespace that was being deleted is gone there",
+        all_say("namespace-terminating", "create it again there", ("worker-namespace-missing", "queues mirror")),
+        before=delete_namespace,
+        after=let_namespace_go,
+    ),
+    Break(
+        "namespace that was being deleted is back without its queue there",
+        all_say("namespace-terminating", "create it again there", ("worker-local-queue-missing", "queues mirror")),
+        before=delete_namespace,
+        after=make_it_again,
     ),
     Break(
         "check of another controller",

@@ -36,7 +36,7 @@ from multikueued.rbac.objects import (
     verbs_of,
     viewer_rules,
 )
-from multikueued.reading.pod_lookup import RETENTION
+from multikueued.reading.pods import RETENTION
 from multikueued.remoteapi import handlers
 from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.worker_facts import WorkerFacts
@@ -247,7 +247,9 @@ async def test_logs_of_a_job_whose_copy_is_gone_say_the_same_to_everybody(
             for copy in (await there.list(resource)).items:
                 await there.delete(resource, ObjectKey.of(copy), uid=uid(copy))
         said = {who: await here.run(who, "logs", "job/train", *follow) for who in ("admin", "submitter", "viewer")}
+        pods = {who: (await here.run(who, "pods", "job/train")).stdout for who in said}
 
+    assert all(f"It has no pods there: it has ended. {RETENTION}." in text for text in pods.values())
     assert {who: done.exit_code for who, done in said.items()} == dict.fromkeys(said, 3)
     words = f'job/train has ended on worker cluster "worker1". {RETENTION}'
     assert {done.stderr for done in said.values()} == {f"multikueue: error: {words}\n"}

@@ -154,6 +154,10 @@ def test_every_subcommand_has_help(name: str) -> None:
         (["run", "--kubeconfig", "/nowhere/config"], "/nowhere/config: cannot be read: No such file or directory"),
         (["run", "--context", "prod"], "name that with --kubeconfig, too"),
         (["run", "extra"], "unexpected extra argument"),
+        (["explain", "job", "train-1"], "extra argument (train-1): a job is one word, TYPE/NAME, as job/train-1"),
+        (["logs", "job", "train-1", "-f"], "a job is one word, TYPE/NAME, as job/train-1"),
+        (["get", "jobs", "train-1"], "this lists all of them; multikueue explain TYPE/NAME tells of one job"),
+        (["get", "job/train-1"], "Did you mean explain job/train-1?"),
         (["run", "--check"], "name it with --config"),
     ],
 )

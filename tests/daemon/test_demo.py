@@ -169,6 +169,10 @@ def test_a_job_that_its_kind_refuses_is_refused_before_anything_starts(tmp_path:
             "{apiVersion: example.com/v1, kind: X}",
             'holds no job; {file}, document 1: passed over: example.com/v1 X "" is no kind',
         ),
+        (
+            "{apiVersion: batch/v1, kind: job, metadata: {name: x}, spec: {}}",
+            'batch/v1 job "x" is no kind of job here; did you mean "batch/v1 Job"?',
+        ),
         ("", "holds no job"),
     ],
 )

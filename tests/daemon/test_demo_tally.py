@@ -17,6 +17,17 @@ TOO_BIG = {"conditions": [{"type": "QuotaReserved", "status": "False", "message"
 REJECTED = {**TOO_BIG, "admissionChecks": [{"name": "multikueue", "state": "Rejected", "message": "not managed"}]}
 NOT_YET = {**TOO_BIG, "admissionChecks": [{"name": "multikueue", "state": "Pending", "message": ""}]}
 
+RESET = {"name": "multikueue", "state": "Pending", "message": "Reset to Pending after eviction. Previously: Rejected"}
+VERDICT = {"type": "multikueue.dev/Rejected", "status": "True", "reason": "NotDelegated", "message": "not managed"}
+EVICTED = {"type": "Evicted", "status": "True", "message": "were rejected"}
+
+
+def switched_off(*conditions: Json) -> Json:
+    """As a rejection leaves it."""
+    judged = [{**said, "observedGeneration": 1} for said in conditions]
+    status = {"conditions": judged, "admissionChecks": [RESET]}
+    return {**workload(status), "spec": {"active": False}}
+
 
 def workload(status: Json) -> Json:
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "big"}
@@ -47,6 +58,18 @@ def test_a_waiting_job_is_reported_with_the_message_of_its_workload(status: Json
     tally.saw_workload(workload(status), 2.0)
 
     assert problems(tally) == [f'Job "big" did not finish: it is queued{message}']
+
+
+@pytest.mark.parametrize(
+    ("conditions", "why"),
+    [((VERDICT, EVICTED), "not managed"), ((EVICTED,), "were rejected"), ((), RESET["message"])],
+    ids=["with its verdict", "by an older version", "nothing else"],
+)
+def test_a_rejected_job_says_why_when_kueue_has_reset_its_check(conditions: tuple[Json, ...], why: str) -> None:
+    tally = with_one_job()
+    off = switched_off(*conditions)
+    tally.saw_workload({**off, "metadata": {**off["metadata"], "generation": 2}}, 1.0)
+    assert problems(tally) == [f'Job "big" did not finish: it is queued: {why}']
 
 
 def test_if_the_manager_has_quota_the_workers_messages_are_shown() -> None:

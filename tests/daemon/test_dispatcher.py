@@ -85,10 +85,10 @@ def test_the_settings_choose_the_dispatcher(text: str, chosen: Dispatcher) -> No
         (f"dispatcher: {{name: example.com/{'x' * 60}}}", 'dispatcher.name: "example.com/xxxx'),
         (
             "dispatcher: {name: kueue.x-k8s.io/multikueue-dispatcher-incr}",
-            'dispatcher.name: Kueue has no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-incr": did you mean '
+            'dispatcher.name: there is no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-incr": did you mean '
             f'"{INCREMENTAL}"?',
         ),
-        ("dispatcher: {name: kueue.x-k8s.io/x}", 'dispatcher.name: Kueue has no dispatcher "kueue.x-k8s.io/x": there'),
+        ("dispatcher: {name: kueue.x-k8s.io/x}", 'dispatcher.name: there is no dispatcher "kueue.x-k8s.io/x": there'),
         (f"dispatcher: {INCREMENTAL}", f'dispatcher: "{INCREMENTAL}" is not a group of settings'),
         (
             f"{KUEUES}multiKueue: {{incrementalDispatcherConfig: {{stepSize: 0}}}}",
@@ -233,6 +233,22 @@ class TestOfAnInstalledPackage:
 
         with pytest.raises(SettingsError, match="of the package acme-policy: a dispatcher of that name is built in"):
             chosen_dispatcher(parse_settings(f"dispatcher: {{name: {chosen}}}"))
+
+
+@pytest.mark.parametrize("name", ["multikueue.dev/score", f"{ALL_AT_ONCE}s", "kueue.x-k8s.io/cheapest"])
+def test_a_name_of_our_domain_or_kueues_that_there_is_not_is_refused(name: str) -> None:
+    """It was taken for another controller's, which never chose a worker: no job was dispatched, and nothing said so."""
+    with pytest.raises(
+        SettingsError, match=f'f: dispatcher.name: there is no dispatcher "{name}": (did you mean|there are)'
+    ):
+        parse_settings(f"dispatcher: {{name: {name}}}", source="f")
+
+
+def test_a_name_that_looks_like_a_known_one_is_told_of() -> None:
+    text = "dispatcher: {name: multikueu.dev/scored}"
+    (told,) = [remark.why for remark in parse(text, source="f").remarks if remark.setting == "dispatcher.name"]
+    assert told.endswith('is to write status.nominatedClusterNames (did you mean "multikueue.dev/scored"?)')
+    assert parse("dispatcher: {name: acme.example.com/dearest-first}", source="f").remarks == ()
 
 
 def test_a_score_that_counts_no_more_is_told_of_once_a_profile() -> None:

@@ -18,7 +18,7 @@ from multikueue.adapters.declaration import Declaration
 from multikueue.core.model.names import Json
 from multikueue.errors import SettingsError
 from multikueued.cli import main
-from multikueued.settings.file import parse_settings
+from multikueued.settings.file import parse, parse_settings
 from multikueued.settings.kinds import chosen_kinds
 from tests.examples import examples
 
@@ -262,3 +262,19 @@ def test_any_text_is_used_or_refused(entries: list[Any]) -> None:
     except SettingsError as error:
         message = str(error)
     assert used == 1 + len(entries) or "externalFrameworks" in message or "not valid YAML in line 1" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("integrations: {frameworks: []}", True),
+        ("integrations: {frameworks: [sparkoperator.k8s.io/sparkapplication]}", False),  # which is told of itself
+        ("integrations: {frameworks: []}\nexternalFrameworks: [Render.v1.example.com]", False),
+        ("integrations: {frameworks: }", False),
+        ("{}", False),
+    ],
+)
+def test_a_daemon_without_kinds_is_told_that_it_dispatches_nothing(text: str, told: bool) -> None:
+    """It began to work, without a word."""
+    remarks = [remark.why for remark in parse(text, source="f").remarks if remark.important]
+    assert ("no kind of job is named: nothing is dispatched" in remarks) is told

@@ -178,7 +178,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("leaderElection: {leaderElekt: true}", "leaderElection.leaderElekt: there is no such setting"),
         (
             f"{HEAD}multiKueue: {{dispatcherName: kueue.x-k8s.io/multikueue-dispatcher-al-at-once}}",
-            'multiKueue.dispatcherName: Kueue has no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-al-at-once"',
+            'multiKueue.dispatcherName: there is no dispatcher "kueue.x-k8s.io/multikueue-dispatcher-al-at-once"',
         ),
         ("gcInterval: 60", 'gcInterval: 60 lacks a unit: write it like "15m"'),
         ("gcInterval: soon", 'gcInterval: "soon" is not a duration'),
@@ -189,6 +189,9 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("gcInterval: false", "gcInterval: false is not a duration"),
         ("origin: -a-", 'origin: "-a-" cannot be a label\'s value: use at most 63'),
         ("origin: ''", 'origin: "" cannot be a label\'s value'),
+        ("origin: y", "origin: true is not a text: put it in quotes"),
+        ("namespace: 5", "namespace: 5 is not a text: put it in quotes"),
+        ("controllerName: no", "controllerName: false is not a text: put it in quotes"),
         ("namespace: Kueue_System", 'namespace: "Kueue_System" cannot be a name'),
         ("controllerName: multikueue", 'controllerName: "multikueue" cannot be a controller\'s name'),
         ("serving: {port: 70000}", "serving.port: 70000 is not a port"),

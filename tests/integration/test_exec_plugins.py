@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 from collections.abc import AsyncIterator
@@ -12,7 +13,9 @@ import anyio
 import pytest
 import pytest_asyncio
 import trustme
+import yaml
 
+from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import GVK, ObjectKey, Resource
 from multikueue.errors import Unauthorized
 from multikueue.kube import ClusterConfig, KubeClient
@@ -21,6 +24,8 @@ from multikueue.kube.credentials.exec_plugin import V1, ExecPlugin
 from multikueue.protocols import WatchEvent
 from multikueue.testing.waiting import background
 from tests.controlplane.cluster import ControlPlane
+from tests.controlplane.credentials import ADMIN
+from tests.daemon.workers.ground import KUEUE_NAMESPACE, ground, until
 from tests.kube.scripted import eventually
 
 pytestmark = [pytest.mark.real, pytest.mark.timeout(120), pytest.mark.asyncio(loop_scope="module")]
@@ -183,3 +188,34 @@ async def test_plugins_that_fail_or_hang_delay_no_other(plane: ControlPlane, tmp
                     await other.get(MAPS, key)
             assert "canary" not in str(caught.value)
         assert plugins.places.borrowed_tokens == 1
+
+
+async def test_an_expired_certificate_in_a_kubeconfig_is_named_with_how_to_write_another(
+    plane: ControlPlane, tmp_path: Path
+) -> None:
+    """The server says Unauthorized alone: doctor reads when it has ended. status may not read the Secret."""
+    pair = certificate(READER, ended=True)
+    user = {"client-certificate-data": encoded(pair["clientCertificateData"])}
+    user["client-key-data"] = encoded(pair["clientKeyData"])
+    kubeconfig = plane.kubeconfig(ADMIN)
+    kubeconfig["users"][0]["user"] = user
+    secret = {"data": {"kubeconfig": encoded(yaml.safe_dump(kubeconfig))}}
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
+        await here.manager.merge_patch(SECRET, ObjectKey(KUEUE_NAMESPACE, "worker1-kubeconfig"), secret)
+        await until(lambda: here.cluster("worker1"), lambda cluster: "Unauthorized" in str(cluster.get("status")))
+        told = {
+            command: json.loads((await here.run(command, "-o", "json")).stdout)["findings"]
+            for command in ("doctor", "status")
+        }
+    (by_doctor,), (by_status,) = told["doctor"], told["status"]
+    assert by_doctor["id"] == "credentials-expire"
+    assert by_doctor["why"].startswith("the client certificate expired at ")
+    assert by_status["id"] == "bad-token"
+    assert "its token or client certificate is wrong, expired or revoked" in by_status["why"]
+    for finding in (by_doctor, by_status):
+        assert "multikueue worker rotate worker1 --worker-context CONTEXT" in finding["remedy"]
+
+
+def encoded(text: str) -> str:
+    """As a Secret or a kubeconfig has it."""
+    return base64.b64encode(text.encode()).decode()

@@ -18,6 +18,7 @@ from multikueue.core.model.kinds import (
     CLUSTER_PROFILE,
     CLUSTER_QUEUE,
     CONFIG_MAP,
+    DEPLOYMENT,
     JOB,
     LOCAL_QUEUE,
     MUTATING_WEBHOOKS,
@@ -157,6 +158,10 @@ async def _furnish(server: ApiServer, *, namespace: bool) -> None:
     await admin.create(LOCAL_QUEUE, _object(LOCAL_QUEUE, {"spec": {"clusterQueue": "cq"}}))
     await admin.create(CLUSTER_QUEUE, _object(CLUSTER_QUEUE, {"spec": {}}, namespace=""))
     await admin.create(MUTATING_WEBHOOKS, _object(MUTATING_WEBHOOKS, {"webhooks": []}, namespace=""))
+    pods = {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
+    await admin.create(
+        DEPLOYMENT, _object(DEPLOYMENT, {"spec": {"selector": {"matchLabels": {"a": "b"}}, "template": pods}})
+    )
     await admin.create(NODE, _object(NODE, {}, namespace=""))
     await admin.create(REQUEST, _object(REQUEST, {}, name="team", namespace=""))
     await admin.create(JOB, job("it", namespace="team"))

@@ -130,6 +130,16 @@ async def test_a_reset_connection_is_unreachable() -> None:
     assert type(await error_of(resets, options=ClientOptions())) is Unreachable
 
 
+async def test_a_client_outside_its_context_says_so() -> None:
+    """A closed one said that a connection was broken off, which is tried again."""
+    client = KubeClient(ClusterConfig("https://127.0.0.1:1"), name="worker1")
+    for state in ("is not open", "is closed"):
+        with pytest.raises(NotSent, match=f"worker1: the client {state}: use it as an async context manager"):
+            await client.get(JOB, ObjectKey("default", "train"))
+        async with client:
+            pass
+
+
 async def test_a_refused_connection_is_unreachable_and_says_so() -> None:
     async with KubeClient(ClusterConfig("http://127.0.0.1:1"), name="w1") as client:
         with pytest.raises(NotSent, match="cannot connect") as caught:

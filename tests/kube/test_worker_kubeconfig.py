@@ -88,6 +88,12 @@ def test_a_good_one_is_read() -> None:
     assert CANARY not in repr(config)
 
 
+@pytest.mark.parametrize("kind", [None, "", "Config"])
+def test_a_kubeconfig_need_not_say_that_it_is_one(kind: str | None) -> None:
+    """As client-go reads it; with another kind it refuses it."""
+    assert parse_worker_kubeconfig(json.dumps(kubeconfig(kind=kind)).encode()).server == "https://w:6443"
+
+
 @pytest.mark.parametrize(
     "server", ["https://10.0.0.1", "https://[::1]:6443", "https://[::1]", "https://W.Example/k8s/x", "https://w:6443/"]
 )
@@ -104,6 +110,10 @@ OTHER_CLUSTER = [{"name": "c", "cluster": {"server": "https://w"}}, {"name": "ot
     ("data", "message"),
     [
         (kubeconfig(whole=OTHER_USER), "tokenFile is not allowed"),
+        (kubeconfig(kind="Secret"), f'{_UNREAD}it is of kind "Secret", and a kubeconfig is of kind Config'),
+        (kubeconfig(kind="config"), f'{_UNREAD}it is of kind "config", and a kubeconfig is of kind Config'),
+        (kubeconfig(kind=f"a {CANARY}"), f"{_UNREAD}it is of another kind, and a kubeconfig is of kind Config"),
+        (kubeconfig(kind=5), f"{_UNREAD}it is of another kind, and a kubeconfig is of kind Config"),
         (kubeconfig({"insecure-skip-tls-verify": True}), "insecure TLS verification is not allowed for cluster c"),
         *(
             (kubeconfig({field: value}), f"{_UNREAD}{field} is neither true nor false: write it without quotes")

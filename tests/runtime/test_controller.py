@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any, cast
 
 import anyio
@@ -220,7 +222,16 @@ async def test_what_is_refused_again_and_again_is_told_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [lambda: 5, lambda: 0, lambda: Action, lambda: Action.done, lambda: Action(cast("float", "5"))]
+    "answer",
+    [
+        lambda: 5,
+        lambda: 0,
+        lambda: Action,
+        lambda: Action.done,
+        lambda: Action(cast("float", "5")),
+        lambda: Action.after(math.nan),
+        lambda: Action.after(cast("float", timedelta(seconds=5))),
+    ],
 )
 async def test_a_reconciler_that_answers_something_else_costs_its_key_alone(answer: Callable[[], Any]) -> None:
     """A number for the seconds, as other libraries take it, ended the whole controller; so did the class itself."""
@@ -234,12 +245,36 @@ async def test_a_reconciler_that_answers_something_else_costs_its_key_alone(answ
     assert sorted({key for key, _ in recorder.calls}) == ["a", "b"]
     (entry,) = [entry for entry in logs if entry["log_level"] == "error"]
     assert entry["event"] == "reconcile failed"
-    assert isinstance(entry["exc_info"], TypeError)
+    assert isinstance(entry["exc_info"], TypeError | ValueError)
+
+
+async def test_a_time_beyond_all_numbers_waits_for_a_change() -> None:
+    recorder = Recorder(lambda _key, _call: Action.after(10**400))
+    controller = Controller("test", recorder)
+    controller.enqueue("a")
+    await run_for(10, controller)
+    assert recorder.calls == [("a", 0)]
+
+
+@pytest.mark.parametrize("after", [math.nan, "5", None, timedelta(seconds=5)])
+async def test_a_key_is_not_enqueued_for_what_is_no_time(after: Any) -> None:
+    """Nan stood in the heap, and others were not found behind it."""
+    with pytest.raises((TypeError, ValueError), match="a time to wait is a number of seconds"):
+        Controller("test", Recorder()).queue.enqueue("a", after)
 
 
 def test_a_controller_that_would_never_do_anything_is_refused() -> None:
     with pytest.raises(ValueError, match="concurrency"):
         Controller("test", Recorder(), concurrency=0)
+
+
+@pytest.mark.parametrize(
+    "given", [Recorder, lambda key: None, "mirror", None], ids=["class", "function", "text", "None"]
+)
+def test_a_reconciler_that_is_none_is_refused(given: Any) -> None:
+    """Each key failed, with a word about an argument."""
+    with pytest.raises(TypeError, match=r"reconciler: an object with `async def reconcile\(self, key\)`, not "):
+        Controller("test", given)
 
 
 async def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_its_key_alone() -> None:

@@ -14,6 +14,7 @@ import yaml
 from multikueue import GVK, Json, SettingsError
 from multikueue.core.model.kinds import LOCAL_QUEUE, NAMESPACE, WORKLOAD_PRIORITY_CLASS
 from multikueue.core.model.labels import PRIORITY_CLASS_LABEL, QUEUE_LABEL
+from multikueue.core.model.name_lists import question
 from multikueue.core.model.objects import dig, labels_of, with_value, without_nulls
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueue.sandbox.apiserver import Registry, StatusError
@@ -114,7 +115,11 @@ class _Reader:
     def _take_beside(self, obj: Json, where: str) -> None:
         gvk, what = _gvk(obj), _named(obj)
         if gvk is None or (gvk.group not in BESIDE and gvk != WORKLOAD_PRIORITY_CLASS.gvk):
-            self.notes.append(f"{where}: passed over: {what} is no kind of job here; --config adds yours")
+            named = (str(obj.get("apiVersion")).partition("/")[0], str(obj.get("kind")).lower())
+            kinds = [each.resource.gvk for each in self.available]
+            meant = [f"{each.api_version} {each.kind}" for each in kinds if (each.group, each.kind.lower()) == named]
+            hint = question(meant) or "--config adds yours"
+            self.notes.append(f"{where}: passed over: {what} is no kind of job here; {hint}")
             return
         self._add_namespace(str(dig(obj, "metadata", "namespace") or DEFAULT))
         try:

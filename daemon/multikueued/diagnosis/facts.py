@@ -39,6 +39,16 @@ class KueueFacts:
 
 
 @attrs.frozen
+class Installation:
+    """A Deployment of the chart that has replicas."""
+
+    key: ObjectKey
+    replicas: int
+    settings: Settings
+    """With its namespace."""
+
+
+@attrs.frozen
 class StatusWriter:
     """Somebody who writes the status of MultiKueueClusters."""
 
@@ -90,6 +100,8 @@ class Facts:
     """Whether they are the daemon's."""
     settings_source: Path | ObjectKey | None = None
     """Their file or ConfigMap; None: the defaults are assumed."""
+    installations: tuple[Installation, ...] = ()
+    """Those of the chart whose settings could be read."""
     kubectl: str = "kubectl"
     """How a shell calls it for the manager."""
     noted_origin: str = ""

@@ -10,9 +10,9 @@ import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT
 from multikueue.core.model.names import SERVICE_ACCOUNT_USER, Json, ObjectKey
-from multikueue.core.model.objects import dig
+from multikueue.core.model.objects import dig, namespace_of
 from multikueue.errors import Forbidden, SettingsError
-from multikueued.diagnosis.facts import SETTINGS_FIELD
+from multikueued.diagnosis.facts import SETTINGS_FIELD, Installation
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings, parse_settings
@@ -31,6 +31,8 @@ class Daemon:
     """`system:serviceaccount:NAMESPACE:NAME`; empty: not known."""
     source: Path | ObjectKey | None = None
     """The settings' file or ConfigMap; None: the defaults are assumed."""
+    installations: tuple[Installation, ...] = ()
+    """Those of the chart, this one among them if it is one."""
 
 
 async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: str) -> Daemon:
@@ -45,11 +47,16 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     Raises:
         SettingsError: the file cannot be used.
     """
-    deployment = None if file is not None and account else await _deployment(sight)
     settings = load_settings(file).settings if file is not None else None
     source: Path | ObjectKey | None = file
-    if settings is None and deployment is not None:
-        settings, source = await _settings_of(sight, deployment)
+    deployments = sorted(await _deployments(sight), key=lambda each: namespace_of(each) != namespace)
+    found = [
+        await _settings_of(sight, deployment, noted=file is None and at == 0)
+        for at, deployment in enumerate(deployments)
+    ]
+    deployment = deployments[0] if deployments else None
+    if settings is None and found:
+        settings, source = found[0]
     if settings is None:
         why = "no Deployment of the chart was found that names them" if deployment is None else "they cannot be read"
         sight.blind("settings: the defaults are assumed, kinds included", why, "name them with --config-file")
@@ -61,16 +68,26 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     if not who:
         unknown = "nobody knows its service account"
         sight.blind("the daemon's permissions on the manager", unknown, "name it with --service-account NAMESPACE/NAME")
-    return Daemon(settings, known, f"{SERVICE_ACCOUNT_USER}{who.replace('/', ':', 1)}" if who else "", source)
+    installed = [
+        _installation(each, said) for each, (said, _) in zip(deployments, found, strict=True) if said is not None
+    ]
+    running = tuple(each for each in installed if each.replicas > 0)
+    user = f"{SERVICE_ACCOUNT_USER}{who.replace('/', ':', 1)}" if who else ""
+    return Daemon(settings, known, user, source, running)
 
 
-async def _deployment(sight: Sight) -> Json | None:
-    """The daemon's; None: there is none, or it may not be seen. Of several the first."""
+async def _deployments(sight: Sight) -> list[Json]:
+    """The daemons'; none if they may not be seen."""
     try:
-        deployments = (await sight.client.list(DEPLOYMENT, label_selector=LABEL)).items
+        return (await sight.client.list(DEPLOYMENT, label_selector=LABEL)).items
     except Forbidden:
-        return None
-    return deployments[0] if deployments else None
+        return []
+
+
+def _installation(deployment: Json, settings: Settings) -> Installation:
+    key, replicas = ObjectKey.of(deployment), dig(deployment, "spec", "replicas")
+    settings = attrs.evolve(settings, namespace=settings.namespace or key.namespace)
+    return Installation(key, 1 if replicas is None else int(replicas), settings)
 
 
 def _account_of(deployment: Json) -> str:
@@ -78,7 +95,7 @@ def _account_of(deployment: Json) -> str:
     return f"{ObjectKey.of(deployment).namespace}/{name}" if name else ""
 
 
-async def _settings_of(sight: Sight, deployment: Json) -> tuple[Settings | None, ObjectKey | None]:
+async def _settings_of(sight: Sight, deployment: Json, *, noted: bool) -> tuple[Settings | None, ObjectKey | None]:
     volumes: Iterable[Json] = dig(deployment, "spec", "template", "spec", "volumes") or []
     names = [str(dig(volume, "configMap", "name")) for volume in volumes if dig(volume, "configMap", "name")]
     namespace = ObjectKey.of(deployment).namespace
@@ -90,5 +107,6 @@ async def _settings_of(sight: Sight, deployment: Json) -> tuple[Settings | None,
                 key = ObjectKey(namespace, name)
                 return parse_settings(str(text), source=f"ConfigMap {key}"), key
         except (Forbidden, SettingsError) as error:
-            sight.blind("the daemon's settings", str(error), "name them with --config-file")
+            if noted:
+                sight.blind("the daemon's settings", str(error), "name them with --config-file")
     return None, None

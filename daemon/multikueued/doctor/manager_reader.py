@@ -85,6 +85,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
         settings=daemon.settings,
         settings_known=daemon.settings_known,
         settings_source=daemon.source,
+        installations=daemon.installations,
         kinds=kinds,
         lacking=lacking,
         jobs=await _jobs(sight, objects, events),

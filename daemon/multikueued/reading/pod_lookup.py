@@ -25,14 +25,13 @@ from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reading.owned import Owned, owned_pods
 from multikueued.reading.placed_job import PlacedJob, siblings_of
-from multikueued.reading.pods import warning_of
+from multikueued.reading.pods import RETENTION, warning_of
 from multikueued.reading.worker_access import mark_key, told_of, worker_client
 from multikueued.reports.jobs import JobState, reason_of, state_of
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.remedies.remedy import command_for
 
 _ENDED: Final = (JobState.FINISHED, JobState.FAILED)
-RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
 
 
 @attrs.frozen

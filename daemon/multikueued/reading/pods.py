@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import UNSCHEDULABLE, created_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, name_of, uid
@@ -20,6 +21,7 @@ from multikueued.reports.remedies.pod_remedies import PodReason, TroubledPod, re
 ENDED: Final = ("Succeeded", "Failed")
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 """Annotation of a pod: the container that is meant where none is named."""
+RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
 _RANK: Final = {"Running": 0, "Succeeded": 1, "Failed": 1}
 _EVER: Final = datetime.min.replace(tzinfo=UTC)
 
@@ -56,13 +58,15 @@ class PodList:
     not_read: tuple[str, ...] = ()
     """Why there may be more pods: what between the job and them was not looked at."""
     warning: str = ""
-    """Why there is none, in the worker's words; empty: nothing is known."""
+    """Why there is none: that it has ended, or the worker's words; empty: nothing is known."""
 
 
 def pod_list(sought: PlacedJob, owned: Owned) -> PodList:
     """Report the pods of a job that a worker has."""
     reports = tuple(pod_report(pod) for pod in in_order(owned.pods))
-    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read, warning_of(owned))
+    has_ended = workloads.is_finished(sought.workload) and not reports
+    why_none = f"it has ended. {RETENTION}" if has_ended else warning_of(owned)
+    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read, why_none)
 
 
 def warning_of(owned: Owned) -> str:

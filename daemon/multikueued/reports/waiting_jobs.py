@@ -34,6 +34,14 @@ _PASSING: Final = ("quota-in-use", "connecting", "clock-skew", "queue-without-ch
 """What is no fault, or is told elsewhere."""
 _MEANT: Final = ("cordoned",)
 """What an operator does for a while."""
+_ON_WORKERS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "namespace-missing": "worker-namespace-missing",
+        "namespace-terminating": "namespace-terminating",
+        "local-queue-missing": "worker-local-queue-missing",
+    }
+)
+"""What a job's worker has said of its namespace and queue there, and the id under which that is seen by who looks."""
 _AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
 
 
@@ -115,9 +123,32 @@ def with_waiting(
     """
     alike: Counter[str] = Counter()
     grave = list[Finding]()
-    for finding in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
+    seen = [*findings]
+    for told in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
+        finding = as_seen_since(told, seen)
         alike[finding.id] += 1
         if finding.blocking and alike[finding.id] <= MOST_ALIKE:
             own = not finding.workers and not for_operators_alone(finding)
             grave.append(finding.mild(own or finding.id in _MEANT))
-    return once(findings, grave)
+    return once(seen, grave)
+
+
+def as_seen_since(told: Finding, seen: Iterable[Finding]) -> Finding:
+    """What a job tells of its namespace or queue on a worker, as one with what was seen of these since.
+
+    The worker is asked again after a while only: until then the job tells what has passed.
+    """
+    own, here = _ON_WORKERS.get(told.id), _namespace_in(told.object)
+    by_now = [
+        each
+        for each in seen
+        if each.id in _ON_WORKERS.values() and {*told.workers} <= {*each.workers} and _namespace_in(each.object) == here
+    ]
+    if own is None or not by_now or any(each.id == own for each in by_now):
+        return told
+    return attrs.evolve(told, id=by_now[0].id, object=by_now[0].object)
+
+
+def _namespace_in(about: str) -> str:
+    """The manager's namespace of `Namespace NAME` and `LocalQueue NAMESPACE/NAME`."""
+    return about.partition(" ")[2].partition("/")[0]

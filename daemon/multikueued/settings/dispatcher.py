@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
 from multikueue.core.dispatchers.scored.profile import parse_profiles
+from multikueue.core.model.name_lists import alike, suggestion
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.parts import BringsPart
-from multikueue.runtime.plugins import installed_dispatchers, load_dispatcher
+from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers, load_dispatcher
 from multikueue.runtime.scored.dispatcher import ScoredDispatcher
 from multikueued.settings.config import IncrementalSettings, Settings
 from multikueued.settings.kueue_configuration import Remark
@@ -67,9 +68,10 @@ def dispatcher_remarks(settings: Settings) -> Iterator[Remark]:
         if getattr(settings.dispatcher, part) is not None and name != user:
             why = f"{name} does not use it: remove it, or set dispatcher.name to {user}"
             yield Remark(f"dispatcher.{part}", why, important=True)
-    if "/" not in name and name not in installed_dispatchers():
+    known = (*BUILT_IN, *installed_dispatchers())
+    if name not in known and ("/" not in name or alike(name, known)):
         remark = f'no installed package brings "{name}": another controller is to write status.nominatedClusterNames'
-        yield Remark("dispatcher.name", remark, important=True)
+        yield Remark("dispatcher.name", f"{remark}{suggestion(name, known)}", important=True)
     if settings.ocm.enabled and name != INCREMENTAL:
         remark = (
             f"the order of clusters by score means something to {INCREMENTAL} only: {name} offers a job in no order"

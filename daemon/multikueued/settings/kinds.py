@@ -35,6 +35,9 @@ def kind_remarks(settings: Settings) -> Iterator[Remark]:
             why = f"jobs of this kind are not dispatched: {UNSUPPORTED[name]}"
             yield Remark(f"integrations.frameworks[{number}] ({name})", why, important=True)
 
+    if not (settings.integrations.frameworks or settings.external_frameworks or installed_kinds()):
+        yield Remark("integrations.frameworks", "no kind of job is named: nothing is dispatched", important=True)
+
 
 def kind_contradictions(settings: Settings) -> Iterator[str]:
     """Kinds that cannot be used: the setting, why, and what to do."""

@@ -17,14 +17,15 @@ from multikueue.core.model.written_values import LABEL_VALUE, is_label_selector
 from multikueue.core.workload.seen.graces import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
-from multikueued.settings.values import SettingRule, at_least, checked, duration, shown
+from multikueued.settings.values import TEXT, SettingRule, at_least, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
-_KUEUES_DOMAIN: Final = "kueue.x-k8s.io/"
+_NOBODY_ELSES: Final = ("kueue.x-k8s.io/", "multikueue.dev/")
+"""Domains of dispatchers that are built in."""
 
 
 MIN_SIZE: Final = 1 << 20
@@ -32,7 +33,8 @@ MIN_SIZE: Final = 1 << 20
 
 
 def _text(form: re.Pattern[str], error: str) -> SettingRule:
-    return checked(lambda value: isinstance(value, str) and form.fullmatch(value) is not None, error)
+    fitting = checked(lambda value: form.fullmatch(value) is not None, error)
+    return SettingRule(lambda value: fitting.read(TEXT.read(value)))
 
 
 def _name_of(what: str) -> SettingRule:
@@ -94,9 +96,9 @@ def _dispatcher_name(value: Any) -> Any:
             f"brings ({brought}), or for another controller its domain and a path, as example.com/dispatcher, of at "
             "most 63 characters"
         )
-    if value.startswith(_KUEUES_DOMAIN):
+    if value.startswith(_NOBODY_ELSES):
         hint = did_you_mean(value, known) or f"there are {' and '.join(known)}"
-        raise ValueError(f'Kueue has no dispatcher "{value}": {hint}')
+        raise ValueError(f'there is no dispatcher "{value}": {hint}')
     return value
 
 

@@ -76,6 +76,10 @@ def checked(holds: Callable[[Any], bool], error: str) -> SettingRule:
     return SettingRule(read)
 
 
+TEXT: Final = checked(lambda value: type(value) is str, "is not a text: put it in quotes")
+"""The rule for any text. What YAML reads as a number or a truth value is none, as `5`, `y` and `no`."""
+
+
 def duration(value: Any) -> timedelta:
     """Read a duration as YAML has it; see `written_values.parse_duration`."""
     if type(value) in (int, float) and value != 0:
@@ -113,7 +117,7 @@ def _is_ruled(kind: Any) -> bool:
 
 _PLAIN: Final[Mapping[Any, Read]] = {
     bool: checked(lambda value: type(value) is bool, "is not true or false").read,
-    str: checked(lambda value: type(value) is str, "is not a text: put it in quotes").read,
+    str: TEXT.read,
     timedelta: duration,
 }
 

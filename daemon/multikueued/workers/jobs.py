@@ -11,7 +11,7 @@ from typing import Final
 from multikueue import AVAILABLE, GVK, JobKind
 from multikueue.adapters.pod import PODS
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import condition
+from multikueue.core.model.conditions import condition, message
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
@@ -93,7 +93,11 @@ def why_not_moved(workload: Json, kind: JobKind | None, check: str | None) -> st
 
 
 def obstacle(workload: Json) -> str:
-    """What a Workload waits for, in the words of its checks or of Kueue; empty: nothing says that."""
+    """What a Workload waits for, in the words of its checks or of Kueue; empty: nothing says that. One that is switched
+    off, as after a rejection, waits for a person: the checks of it are reset, and tell no more."""
+    rejected = message(workload, workloads.VERDICT) if workloads.verdict(workload) is not None else ""
+    if not workloads.is_active(workload) and (why := rejected or message(workload, "Evicted")):
+        return why
     for check in workloads.checks(workload):
         if check.get("state") != CheckState.READY and check.get("message"):
             return str(check["message"])

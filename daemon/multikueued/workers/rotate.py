@@ -19,6 +19,7 @@ from multikueue.protocols import Writer, read
 from multikueue.runtime.reconcilers.configuration import KUBECONFIG_KEY
 from multikueued.clusters import ClusterClient
 from multikueued.exits import CommandError
+from multikueued.rbac.objects import SERVICE_ACCOUNT
 from multikueued.reports.worker_facts import secret_name
 from multikueued.tokens.bound import NOT_BOUND, Bound, bound_in
 from multikueued.workers import objects
@@ -62,11 +63,11 @@ async def rotate(
         bound = bound or was is not None
         if bound:
             check_bound(manager.settings, name, life)
+        await _check_place(worker, name, side)
         if (replaced := await _source(worker, side, secret, was)) is None:
             await check_account(manager, name, worker, side)
         fresh = f"{side.holder if bound else side.token}-{secrets.token_hex(4)}"
-        new = ObjectKey(side.namespace, fresh)
-        given = False
+        new, given = ObjectKey(side.namespace, fresh), False
         try:
             token, about = await _new(manager, worker, side, fresh, ends=bound, life=_life(life, was))
             kubeconfig = with_token(secret, token)
@@ -109,6 +110,16 @@ async def _tell_others(manager: ManagerAccess, worker: ClusterClient, name: str,
     others = [name_of(secret) for secret in await account_secrets(worker, side) if name_of(secret) != fresh]
     if others:
         manager.say(f"{name}: the account has other tokens, for other managers or left behind: {', '.join(others)}")
+
+
+async def _check_place(worker: ClusterClient, name: str, side: WorkerSide) -> None:
+    """Refuse a cluster without the account: nobody there would fill in the token."""
+    account = ObjectKey(side.namespace, side.account)
+    if await read(worker, SERVICE_ACCOUNT, account) is None:
+        raise CommandError(
+            f"the cluster of that context has no ServiceAccount {account}: name that of {name} with --worker-context; "
+            f"if it is gone there, make it again: multikueue worker add {name} --worker-context CONTEXT"
+        )
 
 
 async def _source(worker: ClusterClient, side: WorkerSide, secret: Json, was: Bound | None) -> Json | None:

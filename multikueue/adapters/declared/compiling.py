@@ -20,11 +20,12 @@ from multikueue.adapters.declared.rules import (
     ShownStatus,
     Stopped,
 )
-from multikueue.adapters.kind import JobKind
+from multikueue.adapters.kind import NO_JOBS, JobKind
 from multikueue.adapters.paths import MAPS, FieldPath
 from multikueue.adapters.profiles import HEEDING, LEFT_OUT, USUALLY_LEFT_OUT, WORDS, profile_for
 from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRules, SyncRules
 from multikueue.adapters.templates import PodTemplates
+from multikueue.core.model.kinds import is_own
 from multikueue.core.model.labels import MARKS_OF_COPIES, QUEUE_LABEL
 from multikueue.core.model.names import GVK, Resource
 from multikueue.core.model.objects import json_fault
@@ -41,6 +42,13 @@ _USUAL: Final = ".spec.managedBy"
 _CREATING: Final = ("object", "workload", "origin")
 _SYNCING: Final = (*_CREATING, "remote")
 _ENDS_IT: Final = "deletes it at its end, and a copy that goes by itself would run again"
+_OF_PODS: Final = {
+    ("", "Pod"): "pod",
+    ("apps", "Deployment"): "deployment",
+    ("apps", "StatefulSet"): "statefulset",
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkerset.x-k8s.io/leaderworkerset",
+}
+"""Kinds that no declaration keeps from running on the manager, and their names as those that are built in."""
 _PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _FIXED: Final = frozenset((*MARKS_OF_COPIES, QUEUE_LABEL))
 """What a copy is found by: it cannot follow the manager's job."""
@@ -108,7 +116,7 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
         DeclarationError: something in it cannot be used; every fault is told.
     """
     reading = DeclarationReader(source)
-    gvk = reading.of("name", declaration, lambda said: kind_of(said.name)) or GVK("", "", "")
+    gvk = reading.of("name", declaration, lambda said: _job_kind(said.name)) or GVK("", "", "")
     profile = reading.of("profile", gvk, lambda gvk: profile_for(declaration, gvk))
     full = declaration.over(profile or Declaration(name=""))
     kind = attrs.evolve(_compiled(full, gvk, reading), declaration=full)
@@ -116,6 +124,18 @@ def declared_kind(declaration: Declaration, source: str = "declaration") -> JobK
     if faults:
         raise DeclarationError(source, faults)
     return kind
+
+
+def _job_kind(name: str) -> GVK:
+    gvk = kind_of(name)
+    if is_own(gvk):
+        raise ValueError(f"{name} is a kind {NO_JOBS}")
+    if framework := _OF_PODS.get((gvk.group, gvk.kind)):
+        raise ValueError(
+            f"{name} is made of pods, which the manager would run as well: write {framework} in "
+            "integrations.frameworks in place of this entry"
+        )
+    return gvk
 
 
 def _compiled(declared: Declaration, gvk: GVK, reading: DeclarationReader) -> JobKind:

@@ -27,7 +27,7 @@ MAX_RANGE: Final = 1_000
 
 _CHARACTERS: Final = 100
 """Characters of a text that take as long as one value."""
-LITERAL: Final = re.compile(r"//[^\n]*|[rRbB]{0,2}(\"\"\"|'''|\"|')(?:\\.|(?!\1).)*\1", re.DOTALL)
+LITERAL: Final = re.compile(r"//[^\n]*|[rRbB]{0,2}(\"\"\"|'''|\"|')((?:\\.|(?!\1).)*)\1", re.DOTALL)
 MACRO: Final = re.compile(r"\.\s*(all|exists|exists_one|existsOne|map|filter)\s*\(\s*([A-Za-z_]\w*)\s*,")
 _COPYING: Final = frozenset(("map", "filter"))
 _PAIRWISE: Final = re.compile(r"\b(?:distinct|sets\.\w+)\s*\(")

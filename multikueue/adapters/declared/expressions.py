@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from multikueue.adapters.declared.costs import LITERAL, MACRO, MAX_RANGE, MAX_ST
 from multikueue.adapters.declared.key_order import IN_ORDER, in_order, ordered
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import json_fault, shortened, with_value
+from multikueue.core.model.shape import JSON_WORDS
 from multikueue.errors import RuleError
 
 _TEXTS: Final = frozenset(("workload", "origin"))
@@ -33,9 +34,15 @@ _NATIVE: Final = _TYPES.union(
     ("getHours", "getMinutes", "getSeconds", "getMilliseconds"),
 )
 """Functions of the language itself; those of the extension libraries are in `STDLIB_FUNCTIONS`."""
-_OF_EACH_TYPE: Final[tuple[Any, ...]] = ("", "1", 1, 1.5, True, None, [], [1], ["1"], [{}], {}, {"1": 1})
+_OF_EACH_TYPE: Final[tuple[Any, ...]] = ("", "1", 1, 1.5, True, None, [], [1], ["1"], [True], [{}], {}, {"1": 1})
 _OF_TYPES: Final = ("No such overload", "Unsupported operation", "Undefined variable or function")
 """How the library begins to say that a value is of another type than what it is used for."""
+_FITTING: Final[Mapping[type, tuple[type, ...]]] = {bool: (bool,), str: (str, type(None))}
+"""By what is wanted, the types of values that will do: no words are no words."""
+_UNFITTING: Final[Mapping[type, str]] = {
+    bool: "neither true nor false: compare it with something, as in size(object.status.steps) > 0",
+    str: "no text: put string(...) around it",
+}
 _POSITION: Final = re.compile(r"ERROR: <input>:\d+:(\d+): (.*)")
 
 _MATCHES: Final = cel.compile("text.matches(pattern)")
@@ -116,7 +123,7 @@ class Expression:
             program, functions = cel.compile(looping), {**functions, IN_ORDER: in_order}
         made = cls(text, where, program, reads, functions, degree(text, variables))
         made._try_on_nothing(wanted)
-        made._try_on_values()
+        made._try_on_values(wanted)
         return made
 
     def _try_on_nothing(self, wanted: type | None) -> None:
@@ -130,29 +137,51 @@ class Expression:
             if reason.startswith(_OF_TYPES) or not self._reads:  # nothing of a job could change it
                 raise ValueError(f"{self.text!r} cannot hold for any job: {reason}") from None
             return
-        if wanted is not None and not isinstance(result, wanted):
-            name = {bool: "neither true nor false", str: "no text"}[wanted]
-            raise ValueError(f"{self.text!r} gives {shortened(repr(result), MAX_TOLD)}, which is {name}")
+        self._check_type(result, wanted)
 
-    def _try_on_values(self) -> None:
-        """Refuse what reads one field, and cannot be used with a value of any type that JSON has there.
+    def _try_on_values(self, wanted: type | None) -> None:
+        """Refuse what cannot be used with any value that JSON has in the fields it reads, or has never a wanted value.
 
-        Not with functions of Python: the library logs each of their failures.
+        Several fields all get the same value. That shows the latter alone: others may go together.
         """
-        path, why = _only_path(self._reads), ""
-        for value in _OF_EACH_TYPE if path and self._functions.keys() <= {IN_ORDER} else ():
+        paths, reasons, unwanted = _paths_read(self._reads), list[str](), list[tuple[Any, Any]]()
+        compared = (text for text in _texts_in(self.text) if unwanted)
+        for value in itertools.chain(_OF_EACH_TYPE, compared) if paths else ():
             try:
-                self._evaluated({path[0]: _filled(with_value({}, path[1:], value))})
+                result = self._evaluated_quietly(_known_with(self._reads, paths, value))
             except LookupError:
-                return
+                reasons.append("")
             except Exception as error:  # whatever the library raises
-                why = _first_sentence(str(error))
-                if not why.startswith(_OF_TYPES):
-                    return
+                reasons.append(_first_sentence(str(error)))
             else:
-                return
-        if why:
-            raise ValueError(f"{self.text!r} cannot hold for any job: {why}")
+                if wanted is None or isinstance(result, _FITTING[wanted]):
+                    return
+                unwanted.append((value, result))
+        if unwanted:
+            value, result = unwanted[0]
+            fields = " and ".join(f".{'.'.join(path[1:])}" for path in paths)
+            self._check_type(result, wanted, f" with {shortened(repr(value), MAX_TOLD)} in {fields}")
+        if len(paths) == 1 and all(reason.startswith(_OF_TYPES) for reason in reasons):
+            raise ValueError(f"{self.text!r} cannot hold for any job: {reasons[-1]}")
+
+    def _check_type(self, result: Any, wanted: type | None, when: str = "") -> None:
+        if wanted is not None and not isinstance(result, _FITTING[wanted]):
+            raise ValueError(
+                f"{self.text!r} gives {shortened(repr(result), MAX_TOLD)}{when}, which is {_UNFITTING[wanted]}"
+            )
+
+    def _evaluated_quietly(self, known: Mapping[str, Any]) -> Any:
+        """Its value, where a function of Python raises without a line of the library in the log."""
+        failed: list[Exception] = []
+        quiet = attrs.evolve(self, functions={name: _noting(failed, do) for name, do in self._functions.items()})
+        try:
+            result = quiet._evaluated(known)
+        except Exception:  # whatever the library raises; a function's answer may be what it raises for
+            if not failed:
+                raise
+        if failed:
+            raise failed[0]
+        return result
 
     def _evaluated(self, known: Mapping[str, Any]) -> Any:
         context: Any = cel.Context(variables=dict(known), functions=dict(self._functions)) if self._functions else known
@@ -197,8 +226,8 @@ class Expression:
         except MissingError:
             return False
         if not isinstance(result, bool):
-            shown = shortened(repr(result), MAX_TOLD)
-            raise EvaluationError(self._saying(f"gives {shown}, which is neither true nor false"))
+            # Not with the value: it may change with each look, and each time the problem would be told anew.
+            raise EvaluationError(self._saying(f"gives {JSON_WORDS[type(result)]}, which is {_UNFITTING[bool]}"))
         return result
 
     def _saying(self, why: str) -> str:
@@ -316,14 +345,41 @@ def _reads_of(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w.])\b{name}\b((?:\.[A-Za-z_]\w*\b(?!\s*\())*)")
 
 
-def _only_path(reads: Mapping[str, _Fields | None]) -> tuple[str, ...]:
-    """The only field that is read, after its variable; empty where that is none, several, or all of an object."""
-    path: tuple[str, ...] = ()
-    fields: Mapping[str, Any] | None = reads
-    while fields is not None and len(fields) == 1:
-        ((name, fields),) = fields.items()
-        path = (*path, name)
-    return path if fields is None and len(path) > 1 else ()
+def _paths_read(reads: Mapping[str, _Fields | None]) -> list[tuple[str, ...]]:
+    """The fields that are read of objects, each after its variable; empty where one is read as a whole."""
+    paths = [path for name, fields in reads.items() if name not in _TEXTS for path in _leaves((name,), fields)]
+    return paths if all(len(path) > 1 for path in paths) else []
+
+
+def _leaves(path: tuple[str, ...], fields: _Fields | None) -> Iterator[tuple[str, ...]]:
+    if fields is None:
+        yield path
+    for name, inner in (fields or {}).items():
+        yield from _leaves((*path, name), inner)
+
+
+def _known_with(reads: Iterable[str], paths: Iterable[tuple[str, ...]], value: Any) -> dict[str, Any]:
+    """The variables, where all these fields have one value."""
+    known: dict[str, Any] = {name: "1" if name in _TEXTS else {} for name in reads}
+    for name, *path in paths:
+        known[name] = with_value(known[name], tuple(path), value)
+    return {name: _filled(value) for name, value in known.items()}
+
+
+def _texts_in(text: str) -> list[str]:
+    """The texts that stand in an expression: what it compares with."""
+    return [match[2] for match in LITERAL.finditer(text) if match[1]]
+
+
+def _noting(failed: list[Exception], function: Callable[..., Any]) -> Callable[..., Any]:
+    def noted(*given: Any) -> Any:
+        try:
+            return function(*given)
+        except Exception as error:  # raised again by who asks
+            failed.append(error)
+            return None
+
+    return noted
 
 
 def _part(value: Any, fields: _Fields | None) -> Any:

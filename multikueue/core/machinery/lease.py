@@ -27,6 +27,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.machinery.action import seconds_to_wait
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.kinds import LEASE
 from multikueue.core.model.labels import LED_UNTIL_ANNOTATION
@@ -44,6 +45,7 @@ class LeaseSettings:
 
     Raises:
         SettingsError: the times contradict each other.
+        TypeError: one is no number of seconds.
     """
 
     duration: float = 15.0
@@ -57,6 +59,8 @@ class LeaseSettings:
     each."""
 
     def __attrs_post_init__(self) -> None:
+        for given in (self.duration, self.renew_deadline, self.retry_period):
+            seconds_to_wait(given)
         if not self.duration > self.renew_deadline:
             raise SettingsError("leaseDuration must be longer than renewDeadline: a leader stops before others start")
         if not self.renew_deadline > self.retry_period * (1 + JITTER):

@@ -50,6 +50,21 @@ PLACEMENT = Resource(GVK(OCM_GROUP, "v1beta1", "Placement"), "placements")
 PLACEMENT_DECISION = Resource(GVK(OCM_GROUP, "v1beta1", "PlacementDecision"), "placementdecisions")
 ADDON_PLACEMENT_SCORE = Resource(GVK(OCM_GROUP, "v1alpha1", "AddOnPlacementScore"), "addonplacementscores")
 
+_OWN_GROUPS: Final = frozenset(
+    (
+        *("", KUEUE_GROUP, "visibility.kueue.x-k8s.io", "multicluster.x-k8s.io", OCM_GROUP),
+        *("admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io"),
+        *("authentication.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io"),
+        *("coordination.k8s.io", "events.k8s.io", "resource.k8s.io"),
+        *("authentication.open-cluster-management.io", "rbac.open-cluster-management.io"),
+    )
+)
+
+
+def is_own(gvk: GVK) -> bool:
+    """Whether we, or Kueue, or the API server, keep something in objects of this kind, so that they cannot be jobs."""
+    return gvk.group in _OWN_GROUPS and (gvk.group, gvk.kind) != (POD.gvk.group, POD.gvk.kind)
+
 
 REFUSED: Final = "Refused"
 """The action of an event about an object that a worker refuses; `related` is the worker. Of a placement that is over:

@@ -290,10 +290,10 @@ def _misfit(value: Any, schema: Schema, path: str) -> str:
     if type(schema) is list and type(value) is list:
         entries = ((entry, f"{path}[{index}]") for index, entry in enumerate(value))
         return next(_misfit(entry, schema[0], where) for entry, where in entries if not _fits(entry, schema[0]))
-    return f"{path or 'it'} has an unexpected form ({_WORDS.get(type(value), 'no JSON')})"
+    return f"{path or 'it'} has an unexpected form ({JSON_WORDS.get(type(value), 'no JSON')})"
 
 
-_WORDS: Final = {
+JSON_WORDS: Final = {
     dict: "an object",
     list: "a list",
     str: "a text",
@@ -302,3 +302,4 @@ _WORDS: Final = {
     float: "a number",
     type(None): "null",
 }
+"""What a value is, by its type."""

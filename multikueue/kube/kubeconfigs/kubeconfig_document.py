@@ -20,6 +20,7 @@ from multikueue.core.model.outside_text import one_line
 from multikueue.errors import KubeconfigError
 from multikueue.kube.kubernetes_yaml import MAX_SIZE, KubernetesLoader, OutOfBoundsError
 
+_KIND: Final = re.compile(r"[A-Za-z]{1,63}")
 MAX_HOST: Final = 253
 MAX_TOLD: Final = 1_000
 """Bytes of why a kubeconfig is refused."""
@@ -265,6 +266,10 @@ def _parsed(data: bytes, loader: type[_Loader]) -> Json:
         refuse("failed to parse kubeconfig(apiconfig): it is not YAML")
     if not isinstance(document, dict):
         refuse("failed to parse kubeconfig(apiconfig): it is not a mapping")
+    kind = document.get("kind")
+    if kind not in (None, "", "Config"):
+        shown = f'of kind "{kind}"' if isinstance(kind, str) and _KIND.fullmatch(kind) else "of another kind"
+        refuse(f"failed to parse kubeconfig(apiconfig): it is {shown}, and a kubeconfig is of kind Config")
     return document
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from typing import cast
 
 import attrs
 import pytest
@@ -287,3 +288,9 @@ def test_an_identity_is_not_empty() -> None:
     """A Lease without a holder is free: two processes of no identity led at once."""
     with pytest.raises(SettingsError, match="identity"):
         LeaseCandidate(KEY, "")
+
+
+def test_times_are_seconds() -> None:
+    """The manager's settings take a timedelta."""
+    with pytest.raises(TypeError, match=r"is a number of seconds, not .*: give its total_seconds"):
+        LeaseSettings(duration=cast("float", timedelta(seconds=15)))

@@ -158,6 +158,16 @@ async def test_a_token_that_the_daemon_does_not_take_voids_nothing(tmp_path: Pat
         assert "multikueue-token" in [secret["metadata"]["name"] for secret in secrets]
 
 
+async def test_a_cluster_without_the_account_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    """The manager, for one: a Secret was written there, and after a minute the worker was said to take longer."""
+    async with ground(tmp_path, workers=2, joined=["worker1"]) as here:
+        for context, client in (("manager", here.manager), ("worker2", here.worker("worker2"))):
+            before = len((await client.list(SECRET)).items)
+            error = await here.refused("worker", "rotate", "worker1", "--worker-context", context)
+            assert "has no ServiceAccount kueue-system/multikueue: name that of worker1 with --worker-context" in error
+            assert len((await client.list(SECRET)).items) == before
+
+
 @pytest.mark.gate
 async def test_the_context_of_another_worker_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     async with ground(tmp_path, workers=2, joined=["worker1", "worker2"]) as here:

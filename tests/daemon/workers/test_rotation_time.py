@@ -33,7 +33,8 @@ async def clusters() -> tuple[InMemoryCluster, InMemoryCluster]:
     """A manager that knows a worker, and the worker, on which nobody fills in tokens."""
     manager, worker = InMemoryCluster("manager"), InMemoryCluster("worker1")
     await manager.put(namespace(), multikueue_cluster("worker1"), manager_secret("worker1", NAMESPACE, KUBECONFIG))
-    await worker.put(namespace())
+    account = {"name": WorkerSide(NAMESPACE).account, "namespace": NAMESPACE}
+    await worker.put(namespace(), {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})
     return manager, worker
 
 

@@ -47,7 +47,7 @@ from multikueue.testing import workload
 from multikueue.testing.objects import CheckState
 from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.checks.webhooks import KUEUES, service_of
-from multikueued.diagnosis.facts import Facts, KueueFacts, StatusWriter, WebhookFacts
+from multikueued.diagnosis.facts import Facts, Installation, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.diagnosis.findings import LONGEST, diagnose
 from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.fixes import fixes
@@ -57,7 +57,7 @@ from multikueued.reports.events import EventReport
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, Need, NotChecked, stranded_pods
 from multikueued.reports.worker_queues import QueuesOnWorker
-from multikueued.settings.config import DispatcherSettings, Settings, WebhookSettings
+from multikueued.settings.config import DispatcherSettings, LeaderElectionSettings, Settings, WebhookSettings
 from multikueued.settings.sections import BoundTokenSettings, DependencySettings
 from multikueued.tokens.bound import Bound
 from tests.core.door import RefusalFacts
@@ -117,6 +117,39 @@ def with_queue(**changed: Any) -> Facts:
     return with_objects(cluster_queues=({**queue, **changed},))
 
 
+def installed(release: str, replicas: int = 2, *, elected: bool = True, **said: Any) -> Installation:
+    """The chart's Deployment of a release."""
+    settings = Settings(namespace="kueue-system", leader_election=LeaderElectionSettings(enabled=elected), **said)
+    return Installation(ObjectKey("kueue-system", release), replicas, settings)
+
+
+def several_daemons() -> Iterator[Case]:
+    """Who leads beside whom."""
+    first, where = installed("first"), "Deployment kueue-system/second"
+    both = "it works on the same checks as Deployment kueue-system/first, without one Lease of both"
+    for second in (installed("second", name="mine"), installed("second", elected=False, replicas=1)):
+        yield "two-daemons", healthy(installations=(first, second)), where, both
+        yield "two-daemons", healthy(installations=(second, first)), "Deployment kueue-system/first", "same checks as"
+    alone = installed("second", elected=False)
+    yield "two-daemons", healthy(installations=(alone,)), where, "it has 2 replicas without leader election"
+    for_others = installed("second", controller_name="example.com/mine")
+    yield "two-daemons", healthy(installations=(first, for_others)), where, "the Lease kueue-system/multikueue as"
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        (),
+        (installed("second"),),
+        (installed("second", name="mine", controller_name="example.com/mine"),),
+        (installed("second", elected=False, replicas=1, controller_name="example.com/mine"),),
+    ],
+    ids=["alone", "one Lease", "other checks", "other checks without a Lease"],
+)
+def test_daemons_that_may_be_beside_each_other(beside: tuple[Installation, ...]) -> None:
+    assert diagnose(healthy(installations=(installed("first"), *beside)), CHECKS).findings == ()
+
+
 def manager_cases() -> Iterator[Case]:
     """On the manager, but for the webhook."""
     deployment = "Deployment kueue-controller-manager"
@@ -135,6 +168,7 @@ def manager_cases() -> Iterator[Case]:
     refused = (ALLOWED, attrs.evolve(ALLOWED, verb="watch", allowed=False))
     denial = "system:serviceaccount:kueue-system:multikueue may not watch workloads.kueue.x-k8s.io"
     yield "permission-missing", healthy(permissions=refused), "the manager", denial
+    yield from several_daemons()
     yield from chain_cases()
     yield from taken_away_cases()
     yield from placement_cases()

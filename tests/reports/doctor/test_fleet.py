@@ -27,6 +27,7 @@ from tests.reports.objects import CHECK, job, stored, worker, workload
 DOCTORS_OWN: Final = frozenset(
     {
         *(
+            "two-daemons",
             "gate-on",
             "gate-seems-on",
             "kueue-too-old",

@@ -18,7 +18,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
-from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.facts import Facts, Installation
 from multikueued.diagnosis.findings import Check, Spot, check, row
 from multikueued.reports.chain import (
     inactive_placement,
@@ -58,6 +58,38 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     words = {"name": secret.name, "namespace": secret.namespace, "noted": facts.noted_origin, "origin": origin}
     for problem in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
         yield finding("origin-changed", problem.where, **words) if is_other else problem
+
+
+@check("two-daemons")
+def several_lead(facts: Facts) -> Iterator[Spot]:
+    """Two installations of the chart have the same `controllerName`, and not the same Lease; or one has several
+    replicas without leader election. Of two that share a Lease and not the `controllerName` one never leads.
+    """
+    seen: list[Installation] = []
+    for each in facts.installations:
+        where = f"Deployment {each.key}"
+        words = {"name": each.key.name, "namespace": each.key.namespace}
+        if each.replicas > 1 and not each.settings.leader_election.enabled:
+            why = f"it has {each.replicas} replicas without leader election: each of them dispatches"
+            yield Spot(where, why, words, instead="two-daemons@replicas", object=where)
+        for other in seen:
+            same, shared = each.settings.controller_name == other.settings.controller_name, _share_lease(each, other)
+            if same and not shared:
+                why = f"it works on the same checks as Deployment {other.key}, without one Lease of both: both dispatch"
+                yield Spot(where, why, words, object=where)
+            elif shared and not same:
+                lease = f"{each.settings.namespace}/{each.settings.name}"
+                why = (
+                    f"it has the Lease {lease} as Deployment {other.key} has, for other checks: one of them only waits"
+                )
+                yield Spot(where, why, words, instead="two-daemons@lease", object=where)
+        seen.append(each)
+
+
+def _share_lease(one: Installation, other: Installation) -> bool:
+    elected = one.settings.leader_election.enabled and other.settings.leader_election.enabled
+    leases = [ObjectKey(str(each.settings.namespace), each.settings.name) for each in (one, other)]
+    return elected and leases[0] == leases[1]
 
 
 @check("no-check")

@@ -1,0 +1,56 @@
+"""What a job tells of a place on a worker until it is asked again, beside what was seen there since."""
+
+from __future__ import annotations
+
+import pytest
+
+from multikueued.reports.remedies.audience import once
+from multikueued.reports.remedies.remedy import Finding, Severity
+from multikueued.reports.waiting_jobs import as_seen_since
+
+
+def finding(id: str, object: str, *workers: str, severity: Severity = Severity.WARNING) -> Finding:
+    return Finding(id, f"{', '.join(workers)}, {object}", "it is so", "", "mend it", severity, object, workers)
+
+
+TOLD = {
+    "namespace-missing": "Namespace team",
+    "namespace-terminating": "Namespace team",
+    "local-queue-missing": "LocalQueue team/gpu",
+}
+
+
+@pytest.mark.parametrize("told", TOLD)
+@pytest.mark.parametrize(
+    ("id", "object"),
+    [
+        ("worker-namespace-missing", "Namespace team"),
+        ("namespace-terminating", "Namespace team"),
+        ("worker-local-queue-missing", "LocalQueue team/gpu"),
+    ],
+)
+def test_one_place_on_a_worker_is_one_finding_as_grave_as_the_job_says(told: str, id: str, object: str) -> None:
+    seen = finding(id, object, "worker1", "worker2")
+    by_job = finding(told, TOLD[told], "worker1", severity=Severity.ERROR)
+    (only,) = once([seen], [as_seen_since(by_job, [seen])])
+    assert (only.id, only.severity, only.workers) == (id, Severity.ERROR, ("worker1", "worker2"))
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        finding("worker-namespace-missing", "Namespace other", "worker1"),
+        finding("worker-namespace-missing", "Namespace team", "worker2"),
+        finding("worker-cluster-queue", "ClusterQueue team", "worker1"),
+    ],
+    ids=["another namespace", "another worker", "another thing"],
+)
+def test_what_was_seen_of_something_else_says_nothing(seen: Finding) -> None:
+    told = finding("namespace-terminating", "Namespace team", "worker1", severity=Severity.ERROR)
+    assert as_seen_since(told, [seen]) is told
+
+
+def test_other_reasons_of_a_job_stand_as_they_are() -> None:
+    seen = finding("worker-namespace-missing", "Namespace team", "worker1")
+    told = finding("quota-too-small", "team/job/train", "worker1", severity=Severity.ERROR)
+    assert as_seen_since(told, [seen]) is told
