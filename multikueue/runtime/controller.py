@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Final, Generic, TypeVar
 
 import anyio
+import anyio.lowlevel
 import attrs
 import structlog
 
@@ -146,11 +147,16 @@ class Controller(Generic[K]):
         self.queue.enqueue(key, after)
 
     async def run(self) -> None:
-        """Reconcile until cancelled, or until `drain` was called and no reconcile is under way."""
+        """Reconcile until cancelled, or until `drain` was called and no reconcile is under way.
+
+        In one turn of the loop one reconcile begins: between two of them events are read. Whoever causes many
+        reconciles causes many events, and what is behind these in a watch is not in the queue yet, so it has no turn.
+        """
         async with anyio.create_task_group() as tasks:
             while not self._draining or self.queue.held:
                 while self._has_room and (key := self.queue.take()) is not None:
                     tasks.start_soon(self._work, key)
+                    await anyio.lowlevel.checkpoint()
                 await self.queue.wait(for_due=self._has_room)
 
     def drain(self) -> None:
