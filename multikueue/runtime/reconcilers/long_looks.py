@@ -11,7 +11,6 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.workload.seen.snapshot import Snapshot
 from multikueue.runtime.loop import loop_time
 
 MANY: Final = 64
@@ -34,16 +33,16 @@ class LongLooks:
         """For how many seconds a Workload is not looked at; 0: it may be now."""
         return max(0.0, self._rests_until.get(key.namespace, 0.0) - loop_time()) if key in self._large else 0.0
 
-    def looked(self, key: ObjectKey, snapshot: Snapshot, began: float) -> None:
+    def looked(self, key: ObjectKey, jobs: int, began: float) -> None:
         """A Workload was looked at.
 
         Args:
             key: the Workload.
-            snapshot: what there was.
+            jobs: how many it has, here and on workers.
             began: when the look did, on the loop's clock.
         """
-        now, workers = loop_time(), snapshot.workers
-        if len(snapshot.jobs) + sum(len(worker.jobs) + len(worker.shared) for worker in workers) > MANY:
+        now = loop_time()
+        if jobs > MANY:
             self._large.add(key)
             self._rests_until[key.namespace] = now + REST * (now - began)
         elif key in self._large:

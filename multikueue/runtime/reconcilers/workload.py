@@ -61,7 +61,7 @@ class WorkloadReconciler:
             workload = self.reader.manager.workloads.get(key)
             await self.executor.execute(key, workload, (AnnounceWorkload("Warning", note),))
             raise
-        self._long_looks.looked(key, snapshot, began)
+        self._long_looks.looked(key, _jobs(snapshot), began)
         if self.bodies is not None:
             if self.bodies.lacks(snapshot, decided):
                 return await self._with_bodies(self.bodies, snapshot, decided)
@@ -115,6 +115,11 @@ class WorkloadReconciler:
                 log.error("worker left out of a plan", cluster=cluster, exc_info=error)
         if errors:
             self._left_out[key] = errors
+
+
+def _jobs(snapshot: Snapshot) -> int:
+    """How many jobs a Workload has, here and on workers."""
+    return len(snapshot.jobs) + sum(len(worker.jobs) + len(worker.shared) for worker in snapshot.workers)
 
 
 def _syncs(plan: Plan) -> bool:
