@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from structlog.testing import capture_logs
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.errors import Conflict, Forbidden, TooManyRequests
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import IN_ONE_TURN, Controller, KeyQueue
 from multikueue.runtime.loop import UnaskedCancellation
 
 pytestmark = pytest.mark.looptime
@@ -107,7 +108,7 @@ async def test_at_most_so_many_at_a_time_and_no_key_twice() -> None:
     assert [at for _, at in recorder.calls] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
 
 
-async def test_events_are_read_between_the_beginnings_of_two_reconciles() -> None:
+async def test_few_reconciles_begin_before_events_are_read_again() -> None:
     """One tenant created and deleted five Jobs again and again: 28 reconciles were in each turn of the loop, as a watch
     was read ten events at a time, and another tenant's event came to the queue 5 s late."""
     turns, begun_in = 0, list[int]()
@@ -126,7 +127,7 @@ async def test_events_are_read_between_the_beginnings_of_two_reconciles() -> Non
             await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
 
-    assert len(set(begun_in)) == 28
+    assert max(Counter(begun_in).values()) <= IN_ONE_TURN
 
 
 async def test_a_key_that_fails_backs_off_alone_and_forgets_after_success() -> None:
