@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, cast
 
 import anyio
+import anyio.lowlevel
 import attrs
 import pytest
 from structlog.testing import capture_logs
@@ -16,7 +18,7 @@ from structlog.testing import capture_logs
 from multikueue.core.machinery.action import Action
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.errors import Conflict, Forbidden, TooManyRequests
-from multikueue.runtime.controller import Controller, KeyQueue
+from multikueue.runtime.controller import IN_ONE_TURN, Controller, KeyQueue
 from multikueue.runtime.loop import UnaskedCancellation
 
 pytestmark = pytest.mark.looptime
@@ -106,6 +108,28 @@ async def test_at_most_so_many_at_a_time_and_no_key_twice() -> None:
 
     assert recorder.most_at_once == 3
     assert [at for _, at in recorder.calls] == [0, 0, 0, 1, 1, 1, 2, 2, 2, 3]
+
+
+async def test_few_reconciles_begin_before_events_are_read_again() -> None:
+    """One tenant created and deleted five Jobs again and again: 28 reconciles were in each turn of the loop, as a watch
+    was read ten events at a time, and another tenant's event came to the queue 5 s late."""
+    turns, begun_in = 0, list[int]()
+
+    def begin(_key: str, _call: int) -> Action:
+        begun_in.append(turns)
+        return Action.done()
+
+    controller = Controller("test", Recorder(begin), concurrency=32)
+    for number in range(28):
+        controller.enqueue(str(number))
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(controller.run)
+        while len(begun_in) < 28:
+            turns += 1  # as a watch does after each few events
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+
+    assert max(Counter(begun_in).values()) <= IN_ONE_TURN
 
 
 async def test_a_key_that_fails_backs_off_alone_and_forgets_after_success() -> None:

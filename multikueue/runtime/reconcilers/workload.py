@@ -20,6 +20,7 @@ from multikueue.protocols import ManagerHook
 from multikueue.runtime.job_event_handlers import log_problems
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers.bodies import Bodies, with_bodies, without_bodies
+from multikueue.runtime.reconcilers.long_looks import LongLooks
 from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.runtime.workers.executor import WorkerExecutor
 
@@ -43,9 +44,13 @@ class WorkloadReconciler:
     """None: the caches keep all of every object."""
     _left_out: dict[ObjectKey, dict[ClusterName, str]] = attrs.field(factory=dict, init=False)
     """What was logged of workers that a plan was made without."""
+    _long_looks: LongLooks = attrs.field(factory=LongLooks, init=False)
 
     async def reconcile(self, key: ObjectKey) -> Action:
         """See `Reconciler`."""
+        if (rest := self._long_looks.rest(key)) > 0:
+            return Action.after(rest)
+        began = loop_time()
         # NO await between the snapshot and the first effect: the decision is about what the caches show now.
         try:
             snapshot = self.reader.look(key)
@@ -56,6 +61,7 @@ class WorkloadReconciler:
             workload = self.reader.manager.workloads.get(key)
             await self.executor.execute(key, workload, (AnnounceWorkload("Warning", note),))
             raise
+        self._long_looks.looked(key, _jobs(snapshot), began)
         if self.bodies is not None:
             if self.bodies.lacks(snapshot, decided):
                 return await self._with_bodies(self.bodies, snapshot, decided)
@@ -109,6 +115,11 @@ class WorkloadReconciler:
                 log.error("worker left out of a plan", cluster=cluster, exc_info=error)
         if errors:
             self._left_out[key] = errors
+
+
+def _jobs(snapshot: Snapshot) -> int:
+    """How many jobs a Workload has, here and on workers."""
+    return len(snapshot.jobs) + sum(len(worker.jobs) + len(worker.shared) for worker in snapshot.workers)
 
 
 def _syncs(plan: Plan) -> bool:

@@ -233,13 +233,17 @@ class JobRunner:
             self._concern(resource, job)
 
     def _concern(self, resource: Resource, obj: Json) -> None:
-        """Look at the jobs that a pod belongs to, too, and at those that these belong to."""
-        for owner in (dig(obj, "metadata", "ownerReferences") or ()) if resource in (POD_RESOURCE, JOB) else ():
-            row = next((row for row in self._jobs if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
-            if row is not None:
+        """Look at the jobs that a pod belongs to, too, and at those that these belong to; owners may go in circles."""
+        found, todo = set[tuple[Resource, ObjectKey]](), [(resource, obj)]
+        while todo:
+            of, owned = todo.pop()
+            for owner in (dig(owned, "metadata", "ownerReferences") or ()) if of in (POD_RESOURCE, JOB) else ():
+                row = next((row for row in self._jobs if row.gvk == GVK.of(owner["apiVersion"], owner["kind"])), None)
                 key = ObjectKey(obj["metadata"]["namespace"], owner["name"])
-                self._controller.enqueue((row, key))
-                self._concern(row, self._jobs[row].get(key) or {})
+                if row is not None and (row, key) not in found:
+                    found.add((row, key))
+                    self._controller.enqueue((row, key))
+                    todo.append((row, self._jobs[row].get(key) or {}))
 
 
 def _write(kind: SandboxKind, job: Json, turn: Turn) -> Step:

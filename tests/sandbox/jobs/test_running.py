@@ -15,6 +15,7 @@ from multikueue.sandbox.apiserver.verbs.registry import Registry
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, TRAP_ANNOTATION, JobRunner, RunnerOptions
 from multikueue.sandbox.kinds import AVAILABLE
 from multikueue.sandbox.kinds.pods import POD as PODS
+from multikueue.sandbox.objects import owned_by
 from multikueue.testing import InMemoryCluster
 from multikueue.testing import running as running_in_background
 from tests.sandbox.kueue.objects import condition, is_true, job
@@ -93,6 +94,18 @@ async def test_the_story_is_told_in_events() -> None:
             ("Resumed", "Job resumed"),
             ("Suspended", "Job suspended"),
         ]
+
+
+async def test_jobs_that_own_each_other_run_and_so_do_all_others(looptime: Any) -> None:
+    """API servers take it: whoever may change a Job's owners ended the runner of all jobs, by a RecursionError."""
+    async with world(queues=False) as cluster:
+        first, second = [(await cluster.create(plain(name)))[0] for name in ("first", "second")]
+        for name, owner in (("first", second), ("second", first), ("first", first)):
+            await cluster.patch(JOB, name, {"metadata": {"ownerReferences": [owned_by(JOB, owner, controller=False)]}})
+        await cluster.create(plain("other"))
+        for name in ("first", "second", "other"):
+            await cluster.job_when(lambda job: is_true(job, "Complete"), name)
+        assert looptime == 10
 
 
 async def test_a_deleted_job_is_forgotten_and_its_successor_starts_afresh(looptime: Any) -> None:
