@@ -87,7 +87,7 @@ class EffectExecutor:
             try:
                 await self._execute(workload, effect)
             except ApiError as error:
-                if not (isinstance(effect, effects.ApplyStatus) and effect.optional):
+                if not (isinstance(effect, effects.ApplyStatus | effects.PatchWorkload) and effect.optional):
                     raise
                 failed = error
         if failed is not None:

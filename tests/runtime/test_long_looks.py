@@ -13,7 +13,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.reconcilers import workload as reconcilers
-from multikueue.runtime.reconcilers.long_looks import MANY, REST, LongLooks
+from multikueue.runtime.reconcilers.long_looks import MANY, MOST_REST, REST, LongLooks
 from multikueue.runtime.reconcilers.snapshot_reader import SnapshotReader
 from multikueue.testing import until
 from tests.runtime.test_pods import GROUP, Bench
@@ -31,11 +31,17 @@ def key(name: str, namespace: str = "attacker") -> ObjectKey:
 async def test_all_large_ones_of_a_namespace_rest_for_four_times_as_long_as_one_took() -> None:
     looks = LongLooks()
     for name in ("first", "second"):
-        looks.looked(key(name), MANY + 1, loop_time() - 1.0)
-    assert [looks.rest(key(name)) for name in ("first", "second")] == [REST, REST]
+        looks.looked(key(name), MANY + 1, loop_time() - TAKES)
+    assert [looks.rest(key(name)) for name in ("first", "second")] == pytest.approx([REST * TAKES] * 2)
     assert looks.rest(key("small")) == looks.rest(key("first", "victim")) == 0
-    await anyio.sleep(REST)
-    assert looks.rest(key("first")) == 0
+    await anyio.sleep(REST * TAKES)
+    assert looks.rest(key("first")) == pytest.approx(0)
+
+
+async def test_a_machine_that_was_busy_with_something_else_costs_a_second() -> None:
+    looks = LongLooks()
+    looks.looked(key("group"), MANY + 1, loop_time() - 60.0)
+    assert looks.rest(key("group")) == MOST_REST
 
 
 async def test_one_that_has_become_small_or_is_gone_leaves_nothing_behind() -> None:

@@ -45,6 +45,23 @@ async def test_an_attempt_that_was_seen_without_a_worker_has_nothing_sent() -> N
     assert memory.creation(W1, KEY, "another attempt") == Untracked()
 
 
+async def test_quota_that_was_seen_to_begin_is_known_how_long_it_is_held() -> None:
+    """By no clock of another host. With each eviction it begins anew; a change of another kind changes nothing."""
+    memory, waits = WorkloadMemory(), workload(quota=False)
+    memory.observe(KEY, waits)
+    assert memory.held_for(KEY) is None
+    memory.observe(KEY, workload())
+    await anyio.sleep(30)
+    memory.touched(KEY, here=True)
+    memory.observe(KEY, workload(nominated=("w1",)))
+    assert memory.held_for(KEY) == timedelta(seconds=30)
+    memory.observe(KEY, workload(evictions=1))
+    assert memory.held_for(KEY) == timedelta(0)
+    after_a_start = WorkloadMemory()
+    after_a_start.observe(KEY, workload())
+    assert after_a_start.held_for(KEY) is None
+
+
 async def test_one_that_was_recorded_when_this_process_first_saw_it_is_not_known() -> None:
     memory = WorkloadMemory()
     memory.observe(KEY, RECORDED)

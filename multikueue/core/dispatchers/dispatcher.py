@@ -114,13 +114,13 @@ class Candidates:
 
 @attrs.frozen
 class NotTaken:
-    """No worker took the Workload in time: our check becomes Retry or Rejected."""
+    """No worker took the Workload in time: its quota is given back, or our check becomes Rejected."""
 
     message: str = attrs.field(validator=instance_of(str))
-    """What the check says."""
+    """Why, for its user."""
     deactivate: bool = attrs.field(default=False, validator=instance_of(bool))
-    """Rejected, which deactivates the Workload; False: Retry. Kueue evicts it then, puts it behind what waits in its
-    queue, and may give it quota again at once: say it only of what has had quota for a while."""
+    """Rejected, which deactivates the Workload; False: it is evicted, and comes behind what waits in its queue, four
+    seconds later and a minute after it got its quota at the earliest."""
 
 
 @attrs.frozen

@@ -45,6 +45,12 @@ def evicted(
     )
 
 
+def given_back(workload: Json, message: str, at: datetime, queued: datetime) -> Json:
+    """Evicted as for a check, and out of its queue until then."""
+    state = {**(dig(workload, "status", "requeueState") or {}), "requeueAt": timestamp(queued)}
+    return with_status(evicted(workload, ADMISSION_CHECK, message, at), {"requeueState": state})
+
+
 def with_condition(workload: Json, kind: str, status: bool, reason: str, message: str, now: datetime) -> Json:
     """The Workload with this condition."""
     generation = dig(workload, "metadata", "generation")

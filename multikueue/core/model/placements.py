@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, Final
 
 import attrs
@@ -20,6 +21,8 @@ FAULT: Final = "worker"
 """What an entry of the placements has as `fault` if the worker is to blame."""
 _FAULTY: Final = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
 """Reasons of a worker's Kueue to evict a copy: pods never ready, or its own checks (provisioning) failed."""
+_NAME: Final = re.compile(r"[a-z0-9][-a-z0-9.]{0,251}[a-z0-9]|[a-z0-9]")
+"""Of a worker: one may be called as an address."""
 _FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
 
 
@@ -52,7 +55,17 @@ def placements(workload: Json) -> list[Json]:
 
 def _shortened(entry: Json) -> Json:
     """The fields of an entry that are texts, in few printable characters: it is written again."""
-    return {name: plain(entry[name]) for name in _FIELDS if isinstance(entry.get(name), str)}
+    texts = {name: entry[name] for name in _FIELDS if isinstance(entry.get(name), str)}
+    return {name: text if name == "worker" and _NAME.fullmatch(text) else plain(text) for name, text in texts.items()}
+
+
+def with_placement(workload: Json, ended: Placement, why: str, until: str | None, more: Json) -> str | None:
+    """The annotation with a placement that has ended; None: it is there."""
+    known = placements(workload)
+    if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
+        return None
+    entry = {"worker": ended.worker, "since": ended.since, "until": until, "why": plain(why), **more}
+    return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
 
 
 def last_place(workload: Json) -> ClusterName | None:

@@ -180,6 +180,13 @@ def other_checks_ready(workload: Json, name: str) -> bool:
     return all(entry.get("state") == CheckState.READY for entry in checks(workload) if entry.get("name") != name)
 
 
+def is_about_to_be_evicted(workload: Json, name: str) -> bool:
+    """Whether its Kueue is about to evict or deactivate it: for a check other than the one named, or as asked to."""
+    others = (entry.get("state") for entry in checks(workload) if entry.get("name") != name)
+    asked = not is_active(workload) or is_true(workload, "DeactivationTarget")
+    return asked or any(state in (CheckState.RETRY, CheckState.REJECTED) for state in others)
+
+
 def cluster_name(workload: Json) -> ClusterName | None:
     """The worker that admitted it: once set it is kept until eviction."""
     return dig(workload, "status", "clusterName") or None

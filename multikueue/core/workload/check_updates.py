@@ -9,7 +9,6 @@ moved costs no write, and each end of a placement costs one, which may carry ano
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
@@ -25,7 +24,7 @@ from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig, shortened, uid
 from multikueue.core.model.outside_text import plain
-from multikueue.core.model.placements import FAULT, KEPT, Placement, is_fault, placements
+from multikueue.core.model.placements import FAULT, is_fault, with_placement
 from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
 from multikueue.core.model.workloads import CheckState
@@ -55,22 +54,22 @@ def retry(situation: Situation, base: str) -> Effect:
     return _alone(situation, CheckState.RETRY, base)
 
 
-def give_back(situation: Situation, base: str) -> Effect:
-    """Give quota back that has been held for too long: what waits in its queue comes first.
+def give_back(situation: Situation, base: str) -> Iterator[Effect]:
+    """Give quota back that has been held for too long, unless its Kueue is about to act: what waits in its queue comes
+    first.
 
     Kueue (0.16.8 to v0.19.2 at least) queues what a check evicts within milliseconds, and asks what else waits a second
     after quota is free: the evicted one would have it again each time. So it is evicted by us, with a time until which
     it stays out of the queue. Times are by Kueue's clock: what it wrote when it gave the quota, and what has passed
-    since without a change. Where our clock is ahead, it goes round once in `QUOTA_HELD` all the same.
+    since this process saw that; of what it did not see, by ours. It goes round once in `QUOTA_HELD`.
     """
-    began = situation.facts.reserved_at or situation.now
-    known = began + situation.snapshot.quiet_for
-    at = min(max(situation.now, known), known + QUOTA_HELD)
-    evicted = eviction.evicted(situation.workload, eviction.ADMISSION_CHECK, base, at)
-    queued = timestamp(max(at + BEHIND_OTHERS, began + QUOTA_HELD))
-    state = {**(dig(situation.workload, "status", "requeueState") or {}), "requeueAt": queued}
-    body = admission_status(evicted, {"requeueState": state})
-    return ApplyStatus(MANAGER, body, labels.ADMISSION_MANAGER, takes_away=True)
+    if workloads.is_about_to_be_evicted(situation.workload, situation.check):
+        return
+    began, held = situation.facts.reserved_at or situation.now, situation.snapshot.held_for
+    at = max(situation.now, began + situation.snapshot.quiet_for) if held is None else began + held
+    queued = max(at + BEHIND_OTHERS, began + QUOTA_HELD)
+    body = admission_status(eviction.given_back(situation.workload, base, at, queued), {})
+    yield ApplyStatus(MANAGER, body, labels.ADMISSION_MANAGER, takes_away=True)
 
 
 def retry_vanished(situation: Situation) -> Effect:
@@ -92,15 +91,18 @@ def send_back_evicted(situation: Situation, copy: Json) -> Iterator[Effect]:
     why = ", as its job was stopped here" if workloads.was_stopped_from_manager(copy) else ""
     evicted = f'Workload evicted on worker cluster: "{situation.recorded.name}"{why}, resetting for re-admission'
     message, there = f'{evicted}. Previously: "{situation.state}"', plain(conditions.message(copy, "Evicted"))
-    back = _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
-    sending = back, effects.AnnounceWorkload("Normal", f"{message}. There: {there}")
-    yield from _noting_fault(situation, f"{evicted}. There: {there}", *sending) if is_fault(copy) else sending
+    if is_fault(copy):
+        yield from _note_fault(situation, f"{evicted}. There: {there}")
+    yield _admission(situation, _checked(situation, CheckState.RETRY, Message(message)), takes_away=True)
+    yield effects.AnnounceWorkload("Normal", f"{message}. There: {there}")
 
 
-def send_back_lost(situation: Situation) -> tuple[Effect, ...]:
+def send_back_lost(situation: Situation) -> Iterator[Effect]:
     """The recorded worker has been lost for too long: ask Kueue to try again."""
-    back = retry(situation, lost := "Admitting remote lost")
-    return _noting_fault(situation, lost, back) if isinstance(situation.recorded.reach, Lost) else (back,)
+    lost = "Admitting remote lost"
+    if isinstance(situation.recorded.reach, Lost):
+        yield from _note_fault(situation, lost)
+    yield retry(situation, lost)
 
 
 def _deactivate(situation: Situation, cluster: str) -> Iterator[Effect]:
@@ -138,8 +140,7 @@ def say_waits(situation: Situation, message: Message, runs: Sequence[EarlierRun]
     pieces that no server accepts again; and what Kueue applies does not take it away.
     """
     entry = _entry(situation, situation.state, message)
-    waits = [earlier_run_condition(runs, entry["message"], situation.now)] if runs else []
-    status = check_status(situation.workload, entry, *waits)
+    status = check_status(situation.workload, entry, earlier_run_condition(runs, entry["message"], situation.now))
     return ApplyStatus(MANAGER, status, situation.settings.controller_name)
 
 
@@ -314,7 +315,7 @@ def not_taken(situation: Situation, why: NotTaken) -> tuple[Effect, ...]:
     """Give the quota back: nobody has taken it in time."""
     if why.deactivate:
         return (reject(situation, workloads.Rejection.NOT_TAKEN, why.message),)
-    return give_back(situation, why.message), effects.AnnounceWorkload("Normal", why.message)
+    return (*give_back(situation, why.message), effects.AnnounceWorkload("Normal", why.message))
 
 
 def rejections(nomination: Nomination) -> Iterator[Effect]:
@@ -332,24 +333,15 @@ def _new_placements(situation: Situation) -> str | None:
     until = evicted.get("lastTransitionTime") if evicted.get("status") == "True" else timestamp(situation.now)
     refused = at is not None and (at.refusal is not None or isinstance(at.kind, Unusable))
     why = str(evicted.get("message") or "").removeprefix(_AGAIN)
-    return _with_placement(situation, ended, why, until, {"cause": REFUSED} if refused else {})
+    return with_placement(situation.workload, ended, why, until, {"cause": REFUSED} if refused else {})
 
 
-def _noting_fault(situation: Situation, why: str, *sending_back: Effect) -> tuple[Effect, ...]:
-    """What sends it back, once the Workload says that this is the worker's fault: nothing else does when its copy there
-    is gone."""
+def _note_fault(situation: Situation, why: str) -> Iterator[Effect]:
+    """Keep on the Workload that this is the worker's fault: once its copy there is gone nothing else does. The write
+    gives it another resourceVersion, so the next decision sends it back, or this one where the write is refused."""
     ended, fault = situation.snapshot.placement, {"fault": FAULT}
-    noted = ended and _with_placement(situation, ended, why, timestamp(situation.now), fault)
-    return (annotated(situation, {labels.PLACEMENTS_ANNOTATION: noted}),) if noted else sending_back
-
-
-def _with_placement(situation: Situation, ended: Placement, why: str, until: str | None, more: Json) -> str | None:
-    """The annotation with a placement that has ended; None: it is there."""
-    known = placements(situation.workload)
-    if known and (known[-1].get("worker"), known[-1].get("since")) == (ended.worker, ended.since):
-        return None
-    entry = {"worker": ended.worker, "since": ended.since, "until": until, "why": plain(why), **more}
-    return json.dumps([*known, entry][-KEPT:], separators=(",", ":"))
+    if ended and (noted := with_placement(situation.workload, ended, why, timestamp(situation.now), fault)):
+        yield annotated(situation, {labels.PLACEMENTS_ANNOTATION: noted}, optional=True)
 
 
 @once
@@ -376,7 +368,7 @@ def note_worker(situation: Situation, worker: ClusterName) -> Iterator[Effect]:
         yield annotated(situation, {labels.LAST_WORKER_ANNOTATION: worker})
 
 
-def annotated(situation: Situation, annotations: Mapping[str, str | None]) -> Effect:
+def annotated(situation: Situation, annotations: Mapping[str, str | None], *, optional: bool = False) -> Effect:
     """The write of annotations of ours on the Workload; None: the annotation goes."""
     metadata: Json = {"uid": uid(situation.workload), "annotations": dict(annotations)}
-    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata})
+    return PatchWorkload(MANAGER, situation.snapshot.key, {"metadata": metadata}, optional)

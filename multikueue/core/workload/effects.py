@@ -90,6 +90,8 @@ class PatchWorkload:
     cluster: ClusterName
     key: ObjectKey
     patch: Json
+    optional: bool = False
+    """Whether the effects after it are carried out although this one fails."""
 
 
 @attrs.frozen

@@ -196,7 +196,7 @@ def _wait_for_earlier(situation: Situation, earlier: tuple[leftovers.Leftover, .
     """Remove the job that has its name. After a while send the Workload back: it holds quota while it waits."""
     worker = situation.recorded
     if not (left := leftovers.waited_for(situation, earlier)):
-        return Plan([leftovers.send_back(situation, earlier)], row="send back")
+        return Plan(leftovers.give_quota_back(situation, earlier), row="give back")
     removed = remove(situation, attrs.evolve(worker, copy=None, jobs=tuple(situation.stale_jobs_on(worker))))
     return Plan(removed, row="remove it").within(left)
 

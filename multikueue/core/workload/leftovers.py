@@ -1,8 +1,8 @@
 """What is seen of earlier attempts on workers in sight: while a job copy of one is there, nobody gets the job.
 
 Its pods may still end, or a worker is unable to remove it: a webhook refuses, a finalizer holds, a node is dead. It is
-waited for, and its Workload is sent back after a while, as waiting holds quota. A person may give it up, by UID on the
-Workload, or on the MultiKueueCluster for all that was created there before a time.
+waited for, and after a while its Workload gives its quota back, as waiting holds that. A person may give it up, by UID
+on the Workload, or on the MultiKueueCluster for all that was created there before a time.
 """
 
 from __future__ import annotations
@@ -253,29 +253,26 @@ def waited_for(situation: Situation, leftovers: tuple[Leftover, ...]) -> timedel
     return max(timedelta(0), left)
 
 
-def send_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Effect:
+def give_quota_back(situation: Situation, leftovers: tuple[Leftover, ...]) -> Iterator[Effect]:
     """Give the quota back while a leftover is there."""
     return give_back(situation, f"Waiting for {leftovers[0]}")
-
-
-def _for_programs(situation: Situation, leftovers: Iterable[Leftover]) -> list[EarlierRun]:
-    return [leftover.for_programs(situation.facts.pod_grace) for leftover in leftovers]
 
 
 def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effect) -> Plan:
     """Wait until an earlier run is gone: before that no worker is offered the Workload, not even the same one.
 
-    It waits with its quota, as a rule for the pods' grace period; after `quota_kept_at_most` it is sent back.
+    It waits with its quota, as a rule for the pods' grace period; after `quota_kept_at_most` that is given back.
     """
     if noted := note_last_worker(situation):
         return Plan((*noted, *looks), row="note its last run")
     if not leftovers:
         return Plan(looks, row="look").within(quota_kept_at_most(situation))
     if not (left := waited_for(situation, leftovers)):
-        back = [send_back(situation, leftovers)] if situation.facts.is_active else []
-        return Plan((*tell_held_up(situation, leftovers), *back, *looks), row="send back")
+        back = give_quota_back(situation, leftovers)
+        return Plan((*tell_held_up(situation, leftovers), *back, *looks), row="give back")
     why = f"Waiting for {leftovers[0]}"
-    said = [] if situation.head == why else [say_waits(situation, Message(why), _for_programs(situation, leftovers))]
+    earlier = [leftover.for_programs(situation.facts.pod_grace) for leftover in leftovers]
+    said = [] if situation.head == why else [say_waits(situation, Message(why), earlier)]
     return Plan((*said, *looks), row="wait").within(left)
 
 

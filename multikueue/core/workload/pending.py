@@ -138,7 +138,11 @@ dispatch: Final = first_of(
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("not taken", *given(_not_taken, lambda seen, why: Plan(check_updates.not_taken(seen, why)))),
-    Way("held up", _is_held_up, lambda seen: Plan((leftovers.send_back(seen, _in_the_way(seen)), *_warnings(seen)))),
+    Way(
+        "held up",
+        _is_held_up,
+        lambda seen: Plan((*leftovers.give_quota_back(seen, _in_the_way(seen)), *_warnings(seen))),
+    ),
     Way("offer", otherwise, _offer_it),
 )
 """Record the first worker that admitted it, or offer it to more."""

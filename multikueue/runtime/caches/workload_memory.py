@@ -52,6 +52,10 @@ class _Remembered:
     """Where it led when that was seen first; None: nothing of the Workload is left there."""
     behind_since: float | None = None
     """When something changed on a worker that no decision has looked at."""
+    attempt: str | None = None
+    """The one that had quota last."""
+    reserved_at: float | None = None
+    """When it was seen to get that; None: it had it when this process looked first."""
     unrecorded_attempt: str | None = None
     """The attempt that was seen before a worker was recorded for it."""
     sent: dict[ClusterName, _Creations] = attrs.field(factory=dict)
@@ -127,6 +131,11 @@ class WorkloadMemory:
         known = self._known.get(key)
         return timedelta(seconds=loop_time() - known.changed_here_at) if known is not None else timedelta(0)
 
+    def held_for(self, key: ObjectKey) -> timedelta | None:
+        """How long the attempt has had its quota that was seen to get it; None: it was not."""
+        began = self._known.get(key, _NOTHING).reserved_at
+        return timedelta(seconds=loop_time() - began) if began is not None else None
+
     def observe(self, key: ObjectKey, workload: Json) -> None:
         """Note the worker recorded for the Workload, or that none is recorded for this attempt.
 
@@ -135,6 +144,8 @@ class WorkloadMemory:
         is_new, known, facts = key not in self._known, self._of(key), WORKLOADS.of(workload)
         if is_new:
             known.inherited = facts.cluster_name or facts.noted_worker
+        if facts.has_quota and not facts.is_evicted and known.attempt != facts.attempt:
+            known.attempt, known.reserved_at = facts.attempt, None if is_new else loop_time()
         if facts.cluster_name is not None:
             known.last_worker, known.placement = facts.cluster_name, placement_of(workload)
             return

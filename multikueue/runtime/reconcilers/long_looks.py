@@ -18,6 +18,8 @@ MANY: Final = 64
 look may take long."""
 REST: Final = 4
 """After a look the namespace's Workloads of this kind rest for so many times as long as it took."""
+MOST_REST: Final = 1.0
+"""Seconds of it at most: the machine may have been busy with something else while one was looked at."""
 
 
 @attrs.define(eq=False)
@@ -44,7 +46,7 @@ class LongLooks:
         now = loop_time()
         if jobs > MANY:
             self._large.add(key)
-            self._rests_until[key.namespace] = now + REST * (now - began)
+            self._rests_until[key.namespace] = now + min(REST * (now - began), MOST_REST)
         elif key in self._large:
             self._large.discard(key)
             if not any(key.namespace == large.namespace for large in self._large):

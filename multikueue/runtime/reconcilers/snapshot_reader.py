@@ -119,6 +119,7 @@ class SnapshotReader:
             running_for=self.workers.running_for,
             quiet_for=self.memory.quiet_for(key),
             unchanged_here_for=self.memory.unchanged_here_for(key),
+            held_for=self.memory.held_for(key),
             siblings=siblings,
             dispatcher_facts=self._facts(key, workload, check, config, jobs, workers),
             workers=workers,

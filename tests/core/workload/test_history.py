@@ -19,7 +19,7 @@ from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.placements import FAULT, KEPT, Placement, is_fault, last_place, placement_of, placements
 from tests.core.building import RESERVED_AT, condition, copy_of, job_copy_of, snapshot, worker, workload
-from tests.core.door import MANAGER, NOW, ApplyStatus, Lost, PatchWorkload, Snapshot, decide, only, those
+from tests.core.door import MANAGER, NOW, ApplyStatus, Lost, PatchWorkload, Snapshot, decide, only
 from tests.simulation.decision_mutations import questions_about_unseen_runs
 
 SINCE, UNTIL = timestamp(NOW - timedelta(minutes=20)), timestamp(NOW - timedelta(minutes=1))
@@ -68,7 +68,8 @@ def test_the_workers_fault_is_noted_before_it_is_sent_back(there: str) -> None:
     if there != "Preempted":
         (entry,) = noted(seen)
         assert (entry["fault"], entry["worker"], entry["until"]) == (FAULT, "w1", timestamp(NOW))
-        assert not those(ApplyStatus, decide(seen).effects)
+        noting, back = only(PatchWorkload, decide(seen).effects), only(ApplyStatus, decide(seen).effects)
+        assert (noting.optional, "Retry" in str(back)) == (True, True), "also where the first write is refused"
         local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps([entry])}
     assert noted(seen) == []
     assert "Retry" in str(only(ApplyStatus, decide(seen).effects))
@@ -193,5 +194,5 @@ def test_of_many_placements_only_those_that_are_kept_are_read(monkeypatch: pytes
     looked_at: list[str] = []
     monkeypatch.setattr(reading, "plain", looked_at.append)
     local = workload()
-    local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps([{"worker": "w1"}] * 10_000)}
+    local["metadata"]["annotations"] = {PLACEMENTS_ANNOTATION: json.dumps([{"why": "w1"}] * 10_000)}
     assert len(placements(local)) == len(looked_at) == KEPT

@@ -146,33 +146,41 @@ class TestSendingBack:
         assert decide(seen).look_again == 1
 
     @pytest.mark.parametrize(
-        ("ahead", "evicted", "queued"),
-        [(90, 90, 94), (7200, 150, 154), (-7200, 90, 94)],
-        ids=["as Kueue's", "two hours ahead", "two hours behind"],
+        ("ours", "held", "evicted"),
+        [(90, 90, 90), (7200, 90, 90), (-7200, 90, 90), (3600, 3600, 3600), (3600, None, 3600), (-7200, None, 90)],
+        ids=["as Kueue's", "two hours ahead", "two hours behind", "held long", "since a restart", "behind since one"],
     )
-    def test_what_waits_in_its_queue_comes_first(self, ahead: float, evicted: float, queued: float) -> None:
+    def test_what_waits_in_its_queue_comes_first(self, ours: float, held: float | None, evicted: float) -> None:
         """Kueue (v0.19.2) asks the others a second later: the first had its quota again within 100 ms, each time. By
         Kueue's clock: where ours is ahead, it was sent back 60 times a second (seed 47), and kept its quota for an hour
         (seed 87)."""
-        began = NOW - timedelta(seconds=ahead)
+        began = NOW - timedelta(seconds=ours)
         local = workload(nominated=("w1", "w2"), evictions=1, reserved_at=timestamp(began))
-        written = self.given_back(beside(left(local), local, quiet_for=LATE))
+        held_for = None if held is None else timedelta(seconds=held)
+        written = self.given_back(beside(left(local), local, quiet_for=LATE, held_for=held_for))
         assert written is not None
         status = written["status"]
         assert changed_at(written, "Evicted") == began + timedelta(seconds=evicted)
-        assert status["requeueState"] == {"requeueAt": timestamp(began + timedelta(seconds=queued))}
+        assert status["requeueState"] == {"requeueAt": timestamp(began + timedelta(seconds=evicted + 4))}
         assert status["schedulingStats"]["evictions"][-1] == {**BY_CHECK, "count": 1}
         assert not {"clusterName", "nominatedClusterNames"} & status.keys()
 
     def test_it_goes_round_once_a_minute(self) -> None:
         """Where our clock is ahead, it has always waited for long."""
-        local = workload(nominated=("w1", "w2"), evictions=1, reserved_at=timestamp(NOW - timedelta(hours=1)))
+        began = NOW - timedelta(hours=1)
+        local = workload(nominated=("w1", "w2"), evictions=1, reserved_at=timestamp(began))
         there = left(local, deleting=True)
-        there.jobs[0].object["metadata"]["deletionTimestamp"] = timestamp(NOW - timedelta(hours=1))
-        written = self.given_back(beside(there, local, quiet_for=timedelta(0)))
+        there.jobs[0].object["metadata"]["deletionTimestamp"] = timestamp(began)
+        written = self.given_back(beside(there, local, held_for=timedelta(seconds=2)))
         assert written is not None
-        again = parse_timestamp(written["status"]["requeueState"]["requeueAt"])
-        assert again == NOW - timedelta(hours=1) + timedelta(seconds=64)
+        assert parse_timestamp(written["status"]["requeueState"]["requeueAt"]) == began + timedelta(minutes=1)
+
+    @pytest.mark.parametrize("state", ["Retry", "Rejected"])
+    def test_what_another_check_ends_is_left_to_its_kueue(self, state: str) -> None:
+        """Our write made the check Pending again: nothing deactivated the Workload, or it was queued too early."""
+        local = workload(nominated=("w1", "w2"), evictions=1)
+        local["status"]["admissionChecks"].append({"name": "prov", "state": state, "message": ""})
+        assert self.given_back(beside(left(local), local, quiet_for=LATE)) is None
 
     @pytest.mark.parametrize("active", [False, True])
     def test_one_that_changes_all_the_time_is_not_waited_for_any_longer(self, active: bool) -> None:

@@ -223,6 +223,14 @@ class TestLastWorker:
         warnings = [event.note for event in those(AnnounceWorkload, decision.effects)]
         assert not any("is not stopped" in warning for warning in warnings), "nobody has to act"
 
+    @pytest.mark.parametrize(("quiet", "gives_back"), [(299, False), (400, True)])
+    def test_quota_is_not_held_for_pods_with_a_longer_grace(self, quiet: float, gives_back: bool) -> None:
+        """A grace period of an hour held it for an hour, one of a year for a year."""
+        stopped = copy_of(HOUR, attempt=EARLIER, owned=True, evicted=True, spec={"active": False})
+        left = worker("w2", stopped, kind=Unserved(timedelta(minutes=30)))
+        said, _ = decided(left, local=HOUR, last_worker=W2, quiet_for=timedelta(seconds=quiet))
+        assert any(word.startswith("give back") for word in said) == gives_back
+
     def test_what_a_worker_that_is_lost_for_good_was_stopping_is_not_waited_for_again(self) -> None:
         """Each change of the Workload began its pods' grace anew, and its user read that somebody had deleted a job."""
         stopped = copy_of(HOUR, attempt=EARLIER, admitted=True, evicted=True, owned=True)

@@ -301,7 +301,7 @@ class TestHeldQuota:
         again = workload(evictions=1, spec=spec)
         left = worker("w1", None, job_copy_of(again, attempt=EARLIER, deleting=True))
         assert decide(snapshot(again, left, worker("w2"), quiet_for=timedelta(days=1)), settings=settings).row == (
-            "earlier run: send back"
+            "earlier run: give back"
         )
 
     def test_a_change_every_few_seconds_holds_nothing(self) -> None:

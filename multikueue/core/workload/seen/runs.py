@@ -116,14 +116,14 @@ def _is_unstopped(situation: Situation, worker: Worker) -> bool:
     return ends or not worker.facts.is_stopping or may_start_unseen(worker)
 
 
-def _pods_end_in(situation: Situation, worker: Worker) -> timedelta:
+def _pods_end_in(situation: Situation, worker: Worker, most: timedelta = timedelta.max) -> timedelta:
     """For how much longer the pods of a job that its Kueue has stopped may be ending, where jobs cannot be seen: their
-    grace period, counted from the last change of anything of the Workload; zero if its jobs, read by name, have none.
+    grace period, counted from the last change of anything of the Workload; zero if its jobs, as seen last, have none.
     """
     ended = bool(worker.jobs) and not any(may_have_pods(situation, job.object) for job in worker.jobs)
     if worker.in_sight or ended or not (worker.facts.has_had_owner and worker.facts.is_stopping):
         return _ZERO
-    return max(_ZERO, pod_grace(worker.copy or {}) - situation.snapshot.quiet_for)
+    return max(_ZERO, min(most, pod_grace(worker.copy or {})) - situation.snapshot.quiet_for)
 
 
 def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
@@ -136,9 +136,10 @@ def _left_pods_end_in(situation: Situation, worker: Worker) -> timedelta:
 
 
 def stuck(situation: Situation, worker: Worker) -> Json | None:
-    """A Workload copy that is `unstopped` for longer than a start, a short loss or the end of its pods takes: a person
-    has to act."""
-    waits = not worker.answered or left_of_short_loss(situation, worker) or _pods_end_in(situation, worker)
+    """A Workload copy that is `unstopped` for longer than a start, a short loss, or the end of its pods as far as quota
+    is kept for it: a person has to act."""
+    most = min(situation.settings.pod_grace_limit, graces.LONGEST_GRACE)
+    waits = not worker.answered or left_of_short_loss(situation, worker) or _pods_end_in(situation, worker, most)
     return None if waits else unstopped(situation, worker)
 
 

@@ -267,6 +267,8 @@ class Snapshot:
     """How long nothing of it has changed, here or on a worker."""
     unchanged_here_for: timedelta = timedelta(0)
     """How long nothing of it has changed on the manager."""
+    held_for: timedelta | None = None
+    """How long this attempt has had its quota, as this process saw it begin; None: it did not."""
     siblings: tuple[Json, ...] = ()
     """The manager's other Workloads of the same job: slices of an elastic job, parts of a group."""
     dispatcher_facts: Facts = attrs.field(factory=Facts)
