@@ -148,6 +148,19 @@ async def test_a_question_that_fails_holds_up_no_deletion() -> None:
     assert (await client.list(WORKLOAD)).items == []
 
 
+async def test_a_note_that_is_refused_holds_up_nothing() -> None:
+    """A policy of the manager takes no annotation of ours: the Workload is sent back all the same."""
+    fleet = Fleet()
+    client = fleet.clusters[MANAGER].client
+    made = await client.create(WORKLOAD, a_workload())
+    client.faults.add(Refuse(403), on=Match(verbs=("patch",), subresource=""))
+    noting = PatchWorkload(MANAGER, KEY, {"metadata": {"uid": uid_of(made), "annotations": {"a": "b"}}}, optional=True)
+    with pytest.raises(ApiError):
+        await fleet.executor.execute(made, (noting, AnnounceWorkload("Normal", "sent back")))
+
+    assert fleet.events.statistics().waiting == 1
+
+
 @pytest.mark.parametrize(
     ("fault", "deleted"),
     [

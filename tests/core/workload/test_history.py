@@ -80,9 +80,12 @@ def test_a_reason_that_is_no_text_is_no_fault(reason: Any) -> None:
     assert not is_fault({"status": {"conditions": [condition("Evicted") | {"reason": reason}]}})
 
 
-def test_it_is_noted_once() -> None:
-    entry = {"worker": "w1", "since": SINCE, "until": UNTIL, "why": "x"}
-    assert noted(snapshot(evicted(entry), worker("w1"), placement=RAN)) == []
+@pytest.mark.parametrize("name", ["w1", "10.0.0.5", "gpu.example.com"])
+def test_it_is_noted_once(name: str) -> None:
+    """A worker that is called as an address was noted again with each look, and kept the job."""
+    entry = {"worker": name, "since": SINCE, "until": UNTIL, "why": "x"}
+    ran = Placement(ClusterName(name), SINCE)
+    assert noted(snapshot(evicted(entry), worker(name), placement=ran)) == []
 
 
 def test_the_placement_that_lasts_is_not_noted() -> None:
