@@ -8,6 +8,7 @@ import anyio
 import attrs
 
 from multikueue.core.model.conditions import condition, is_true
+from multikueue.core.model.eviction import ADMISSION_CHECK
 from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, WORKLOAD
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
@@ -101,11 +102,11 @@ class Taking:
             self.promises.broken.append(f"the copy of {key} is taken from {worker.name}, where it runs, for no reason")
 
     def _manager_changed(self, row: ResourceType, old: Json | None, new: Json | None) -> None:
-        """A Workload is sent back, or rejected."""
+        """A Workload is sent back, rejected, or gives its quota back."""
         if row.plural != WORKLOAD.plural or new is None or old is None:
             return
-        state, key = check_state(new, CHECK), ObjectKey.of(new)
-        if state not in (CheckState.RETRY, CheckState.REJECTED) or check_state(old, CHECK) == state:
+        state, key = _taken_off(new), ObjectKey.of(new)
+        if not state or _taken_off(old) or check_state(old, CHECK) == CheckState.RETRY:  # Kueue's eviction follows that
             return
         for name in self.world.workers:
             called = cluster_name(old)
@@ -177,6 +178,13 @@ def _is_asked(copy: Json) -> bool:
     """Whether the daemon has asked the copy's worker to stop it."""
     target = condition(copy, "DeactivationTarget") or {}
     return target.get("status") == "True" and target.get("reason") == BY_MANAGER
+
+
+def _taken_off(workload: Json) -> str:
+    """How the daemon takes it off its worker; empty: it does not."""
+    state = check_state(workload, CHECK)
+    by_check = is_true(workload, "Evicted") and (condition(workload, "Evicted") or {}).get("reason") == ADMISSION_CHECK
+    return "evicted" if by_check else str(state) if state in (CheckState.RETRY, CheckState.REJECTED) else ""
 
 
 def _is_disturbed(copy: Json) -> bool:
