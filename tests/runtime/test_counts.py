@@ -128,16 +128,15 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
             assert not (await DirectClient(worker).list(WORKLOAD)).items, "all have ended"
 
     assert plans == {
-        "not ours, nothing follows": 33,
-        "no quota: released, nothing follows": 54,
-        "pending: offer": 122,
+        "not ours, nothing follows": 29,
+        "no quota: released, nothing follows": 48,
+        "pending: offer": 123,
         "pending: record: hand over": 100,
         "recorded: create": 100,
-        "recorded: follow": 225,
+        "recorded: follow": 224,
         "recorded: follow, nothing follows": 100,
-        "recorded: ends there: has ended: Kueue finishes it": 75,
-        "recorded: ends there: has ended: Kueue finishes it, nothing follows": 1,
-        "finished: copies go": 128,
+        "recorded: ends there: has ended: Kueue finishes it": 76,
+        "finished: copies go": 104,
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {

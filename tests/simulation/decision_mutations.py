@@ -268,7 +268,7 @@ def not_taken_keeps_its_quota() -> AbstractContextManager[Any]:
 
 def what_waits_goes_round_at_once() -> AbstractContextManager[Any]:
     """Quota is given back as soon as it is there, where our clock says that it has been held for long."""
-    return mock.patch.object(check_updates, "QUOTA_HELD", timedelta(0))
+    return mock.patch.multiple(check_updates, QUOTA_HELD=timedelta(0), BEHIND_OTHERS=timedelta(0))
 
 
 def jobs_do_not_wait_for_what_they_need() -> AbstractContextManager[Any]:
