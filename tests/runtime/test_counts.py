@@ -140,8 +140,8 @@ async def test_what_a_workload_costs_from_its_submission_to_its_end(monkeypatch:
     }
     assert counted.reconciles == len(snapshots) == plans.total()
     assert requests(fleet.manager) - at_start == {
-        "patch workloads.kueue.x-k8s.io": 322,  # offered, recorded, Ready; the rest met a newer Workload
-        "patch jobs.batch": 278,  # that it waits, for some; the start and the end; the rest met a newer job
+        "patch workloads.kueue.x-k8s.io": 323,  # offered, recorded, Ready; the rest met a newer Workload
+        "patch jobs.batch": 276,  # that it waits, for some; the start and the end; the rest met a newer job
         "create events.events.k8s.io": 100,
     }
     assert requests(*workers) == {
