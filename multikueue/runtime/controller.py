@@ -30,7 +30,7 @@ CONFLICT_DELAY: Final = 1.0
 """Seconds until a write is retried that failed with a conflict, unless an event of the object comes first."""
 IN_ONE_TURN: Final = 4
 """Reconciles that begin in one turn of the loop, in which ten events of each watch are read. With 28 it was 5 s until
-another tenant's event was read. A turn costs something, too: in a burst one was 29 ms of CPU a job, four 27, 28 25."""
+another tenant's event was read. A turn costs something, too; with four, a burst takes as much CPU as with 28."""
 
 log = get_logger(__name__)
 
