@@ -5,7 +5,6 @@ Everything in a profile's status may be wrong in any way: others write it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn
 
@@ -13,7 +12,7 @@ import attrs
 
 from multikueue.core.config.access_providers import AccessProvider, ProfileSettings
 from multikueue.core.model.kinds import CLUSTER_PROFILE
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import OBJECT_NAME, Json
 from multikueue.core.model.objects import dig
 from multikueue.errors import Cause, ClusterProfileError
 
@@ -26,10 +25,6 @@ EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
 """The extension of a cluster that a plugin gets as its `config`."""
 ARGS_EXTENSION: Final = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args"
 ENVS_EXTENSION: Final = "clusterprofiles.multicluster.x-k8s.io/exec/additional-envs"
-
-LONGEST_NAME: Final = 253
-"""Characters of an object's name."""
-_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-.a-z0-9]*[a-z0-9])?")
 
 
 @attrs.frozen
@@ -58,7 +53,7 @@ class ProfileAccess:
         name = dig(self.config, "clusterName")
         if not isinstance(name, str) or not name:
             refuse("getting credentials: missing clusterName in ExecCredential.Spec.Cluster.Config", Cause.UNNAMED)
-        if len(name) > LONGEST_NAME or _OBJECT_NAME.fullmatch(name) is None:
+        if OBJECT_NAME.fullmatch(name) is None:
             why = "clusterName in ExecCredential.Spec.Cluster.Config is not an object's name"
             refuse(f"getting credentials: {why}", Cause.UNNAMED)
         return name

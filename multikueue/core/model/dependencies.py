@@ -8,7 +8,6 @@ act on those. Secrets, ServiceAccounts and PersistentVolumeClaims are never copi
 from __future__ import annotations
 
 import hmac
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, Final
@@ -17,7 +16,7 @@ import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.labels import DEPENDENCY_ANNOTATION, ORIGIN_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
+from multikueue.core.model.names import GVK, OBJECT_NAME, Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, dig, digest, is_terminating, merge_patch, pruned
 from multikueue.errors import Cause
 
@@ -45,7 +44,6 @@ _CONTENT: Final = {
 }
 _EVERYWHERE: Final = {("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")}
 """What each cluster makes in every namespace, each its own."""
-_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _FIELDS: Final = {
     "configMap": "ConfigMap",
     "configMapRef": "ConfigMap",
@@ -87,10 +85,10 @@ def dependencies_of(workload: Json, config_maps: Iterable[str] = ()) -> tuple[De
         workload: its Workload, whose pod templates name it.
         config_maps: ConfigMaps that the job names elsewhere.
     """
-    needed = {("ConfigMap", name): True for name in config_maps if _NAME.fullmatch(name)}
+    needed = {("ConfigMap", name): True for name in config_maps if OBJECT_NAME.fullmatch(name)}
     for pod_set in dig(workload, "spec", "podSets") or ():
         for kind, name, required in _named(dig(pod_set, "template", "spec") or {}):
-            if _NAME.fullmatch(name) and (kind, name) not in _EVERYWHERE:
+            if OBJECT_NAME.fullmatch(name) and (kind, name) not in _EVERYWHERE:
                 needed[kind, name] = needed.get((kind, name), False) or required
     return tuple(sorted(Dependency(kind, name, required) for (kind, name), required in needed.items()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple, NewType, TypeAlias
 
 import attrs
@@ -11,6 +12,9 @@ Json: TypeAlias = dict[str, Any]
 
 ClusterName = NewType("ClusterName", str)
 """The name of a MultiKueueCluster object on the manager. What callers pass may be a plain `str`."""
+
+OBJECT_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+"""What most objects may be called, as far as it matters: a DNS subdomain."""
 
 SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
 """What the name of a service account begins with, as API servers have it."""

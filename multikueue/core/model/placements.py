@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any, Final
 
 import attrs
 
 from multikueue.core.model.conditions import condition, is_true
 from multikueue.core.model.labels import PLACEMENTS_ANNOTATION
-from multikueue.core.model.names import ClusterName, Json
+from multikueue.core.model.names import OBJECT_NAME, ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.workloads import cluster_name
@@ -21,8 +20,6 @@ FAULT: Final = "worker"
 """What an entry of the placements has as `fault` if the worker is to blame."""
 _FAULTY: Final = frozenset({"PodsReadyTimeout", "AdmissionCheck"})
 """Reasons of a worker's Kueue to evict a copy: pods never ready, or its own checks (provisioning) failed."""
-_NAME: Final = re.compile(r"[a-z0-9][-a-z0-9.]{0,251}[a-z0-9]|[a-z0-9]")
-"""Of a worker: one may be called as an address."""
 _FIELDS: Final = ("worker", "since", "until", "why", "cause", "fault")
 
 
@@ -54,9 +51,12 @@ def placements(workload: Json) -> list[Json]:
 
 
 def _shortened(entry: Json) -> Json:
-    """The fields of an entry that are texts, in few printable characters: it is written again."""
+    """The fields of an entry that are texts, in few printable characters: it is written again. A worker may be called
+    as an address."""
     texts = {name: entry[name] for name in _FIELDS if isinstance(entry.get(name), str)}
-    return {name: text if name == "worker" and _NAME.fullmatch(text) else plain(text) for name, text in texts.items()}
+    return {
+        name: text if name == "worker" and OBJECT_NAME.fullmatch(text) else plain(text) for name, text in texts.items()
+    }
 
 
 def with_placement(workload: Json, ended: Placement, why: str, until: str | None, more: Json) -> str | None:

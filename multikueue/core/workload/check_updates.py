@@ -17,7 +17,7 @@ from multikueue.core.dispatchers.dispatcher import Nomination, NotTaken
 from multikueue.core.model import conditions, eviction, labels, workloads
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.check_message import Message, admitted_on
-from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp, updated
+from multikueue.core.model.conditions import condition, is_true, new_condition, timestamp
 from multikueue.core.model.copies import drift_patch, topology_known
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition
 from multikueue.core.model.kinds import REFUSED
@@ -254,10 +254,9 @@ def take_off_hold(situation: Situation) -> Effect:
 
     It has left its worker: quota alone would admit it there once more.
     """
-    generation = dig(situation.workload, "metadata", "generation")
-    queued = new_condition("QuotaReserved", False, "Pending", _OFF_HOLD, now=situation.now, generation=generation)
-    changes = _checked(situation, CheckState.PENDING, Message(_OFF_HOLD)) | {"clusterName": None}
-    return _admission(situation, changes | {"conditions": updated(owned_conditions(situation.workload), queued)})
+    checked = _checked(situation, CheckState.PENDING, Message(_OFF_HOLD)) | {"clusterName": None}
+    queued = _with_condition(situation.workload, situation.now, "QuotaReserved", "Pending", _OFF_HOLD, yes=False)
+    return _admission(situation, checked | queued)
 
 
 def deactivation(workload: Json | None, cluster: ClusterName, copy: Json, now: datetime) -> ApplyStatus:
@@ -278,11 +277,9 @@ def patch_copy(situation: Situation, worker: Worker) -> Iterator[Effect]:
         yield PatchWorkload(worker.name, ObjectKey.of(copy), patch)
 
 
-def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str) -> Json:
-    """The change of the status of a Workload, or of a copy, that makes a condition true."""
-    generation = dig(workload, "metadata", "generation")
-    new = new_condition(kind, True, reason, message, now=now, generation=generation)
-    return {"conditions": updated(owned_conditions(workload), new)}
+def _with_condition(workload: Json, now: datetime, kind: str, reason: str, message: str, *, yes: bool = True) -> Json:
+    """The change of the status of a Workload, or of a copy, that makes a condition true, or false."""
+    return {"conditions": owned_conditions(eviction.with_condition(workload, kind, yes, reason, message, now))}
 
 
 def _alone(situation: Situation, state: CheckState, base: str, *beside: Json) -> Effect:

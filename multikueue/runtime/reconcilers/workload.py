@@ -119,7 +119,7 @@ class WorkloadReconciler:
 
 def _jobs(snapshot: Snapshot) -> int:
     """How many jobs a Workload has, here and on workers."""
-    return len(snapshot.jobs) + sum(len(worker.jobs) + len(worker.shared) for worker in snapshot.workers)
+    return len(snapshot.jobs) + sum(len(worker.all_jobs) for worker in snapshot.workers)
 
 
 def _syncs(plan: Plan) -> bool:
