@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from multikueue.core.machinery.connection_facts import ConnectionFacts
-from multikueue.core.model.conditions import new_condition, timestamp
+from multikueue.core.model.conditions import conditions, new_condition, timestamp
 from multikueue.core.model.labels import (
     CORDON_ANNOTATION,
     NAMESPACES_ANNOTATION,
@@ -80,6 +80,16 @@ def test_the_reason_of_a_job_that_runs_is_empty_unless_there_is_one() -> None:
     assert job_report(fleet().chain(saying(made, ADMITTED))).reason == ""
     reason = "new jobs like it are not dispatched: add it"
     assert job_report(fleet().chain(saying(made, f"{ADMITTED} — {reason}"))).reason == reason
+
+
+def test_one_that_was_sent_back_tells_for_what_beside_what_its_queue_says() -> None:
+    """Kueue's scheduler soon writes another reason over it, which says nothing of the first try."""
+    queued = workload(TRAIN, quota=False, evicted="AdmissionCheck")
+    listed = conditions(queued)
+    said = {entry["type"]: entry["message"] for entry in listed}
+    listed.append(new_condition("QuotaReserved", False, "Pending", "no room", now=NOW))
+    report = job_report(fleet(queued).chain(queued))
+    assert report.reason == f"no room; it was evicted: {said['Evicted']}"
 
 
 def test_the_reason_of_a_lost_job_is_its_workers() -> None:

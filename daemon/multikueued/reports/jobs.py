@@ -166,6 +166,9 @@ def reason_of(chain: Chain, state: JobState) -> str:
     match state:
         case JobState.QUEUED:
             why = message(workload, "QuotaReserved") or message(workload, "Evicted")
+            evicted = message(workload, "Evicted") if workloads.is_evicted(workload) else ""
+            if evicted not in why:
+                why = f"{why}; it was evicted: {evicted}"
             if chain.earlier_runs:  # which do not end: it was sent back for them
                 first = chain.earlier_runs[0]
                 why = f'sent back: worker cluster "{first.worker}" still has {first}'

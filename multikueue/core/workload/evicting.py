@@ -26,7 +26,7 @@ from multikueue.core.model.started import runs_here
 from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, requeue, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
-from multikueue.core.workload.leftovers import quota_kept_for, unseen
+from multikueue.core.workload.leftovers import end_past_waits, quota_kept_for, unseen
 from multikueue.core.workload.removal import remove, remove_all, stop
 from multikueue.core.workload.seen.graces import GONE_AGAIN, RESUMING, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.seen.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
@@ -156,7 +156,8 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
     The Workload may be on hold because of its job's status. That status is reset once the job's spec was changed; then
     the Workload is queued again. Kueue itself would leave it on hold, but for StatefulSets.
     """
-    cleaned = ending.clean_up(situation).also(*(tuple(note_last_worker(situation)) or requeue(situation)))
+    written = note_last_worker(situation) or tuple(requeue(situation)) or tuple(end_past_waits(situation))
+    cleaned = ending.clean_up(situation).also(*written)
     job = situation.job
     hold = situation.adapter.on_hold_here(job) if job is not None else OnHold.UNKNOWN
     over = hold is not OnHold.YES and not situation.is_shared and not may_run_anywhere(situation)

@@ -26,7 +26,7 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, is_terminating, name_of, uid
 from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
-from multikueue.core.workload.check_updates import give_back, note_last_worker, say_waits
+from multikueue.core.workload.check_updates import end_waits, give_back, note_last_worker, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
 from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import graces, runs
@@ -274,6 +274,11 @@ def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effe
     earlier = [leftover.for_programs(situation.facts.pod_grace) for leftover in leftovers]
     said = [] if situation.head == why else [say_waits(situation, Message(why), earlier)]
     return Plan((*said, *looks), row="wait").within(left)
+
+
+def end_past_waits(situation: Situation) -> Iterator[Effect]:
+    """Take away that it waits for earlier runs once there is none any more."""
+    return iter(()) if earlier_runs(situation) else end_waits(situation)
 
 
 def remove_stale(situation: Situation) -> Iterator[Effect]:

@@ -7,7 +7,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
-from multikueue.core.model.conditions import condition, is_true, timestamp
+from multikueue.core.model.conditions import condition, conditions, is_true, timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
@@ -79,6 +79,14 @@ def test_it_goes_when_nothing_is_waited_for() -> None:
     waits = told_by(waiting())
     over = snapshot(waits, worker("w1"), worker("w2"))
     assert condition(told_by(over), WAITS) is None
+
+
+def test_so_does_it_of_one_that_has_no_quota_meanwhile() -> None:
+    """It waits in its queue, and not for a run that is gone."""
+    told = conditions(told_by(waiting()))
+    queued = workload(evictions=1, quota=False)
+    queued["status"]["conditions"] += [entry for entry in told if entry["type"] == WAITS]
+    assert condition(told_by(snapshot(queued, worker("w1"), worker("w2"))), WAITS) is None
 
 
 def test_one_that_was_sent_back_waits_for_it_all_the_same() -> None:
