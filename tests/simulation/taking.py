@@ -149,7 +149,7 @@ class Taking:
             "it is of an earlier attempt": not is_of_present_attempt(worker, copy, workload),
             "it is on another worker": self.world.place_of(cluster_name(workload)) not in (worker.name, None),
             "a user took it": self.is_excused(worker.name, key),
-            "its group goes elsewhere": self._may_move(worker.name, workload),
+            "its group goes elsewhere, or anew": self._may_move(worker.name, workload),
             "our check was taken off": not dig(workload, "status", "admissionChecks"),
         }
         return next((name for name, holds in reasons.items() if holds), "")
@@ -162,13 +162,17 @@ class Taking:
         return find(self.world.manager, JOB, ObjectKey(workload["metadata"]["namespace"], of.name))
 
     def _may_move(self, name: str, workload: Json) -> bool:
-        """Whether the group of a part goes elsewhere, and nothing is recorded: it follows its first part."""
+        """Whether the group of a part goes elsewhere, or begins anew, and nothing is recorded of the part: it follows
+        its first one.
+        """
         if component_index(workload) is None or cluster_name(workload) is not None:
             return False
+        parts = [other for other in objects(self.world.manager, WORKLOAD) if owner(other) == owner(workload)]
+        if all(self.world.place_of(cluster_name(part)) != name for part in parts):
+            return True  # evicted one after the other: what runs there is of an earlier attempt of each
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         if name not in (dig(config, "spec", "clusters") or ()):
             return True
-        parts = (other for other in objects(self.world.manager, WORKLOAD) if owner(other) == owner(workload))
         first = next((part for part in parts if component_index(part) == 0), None)
         asked = () if first is None else map(self.world.place_of, (cluster_name(first), *nominated(first)))
         return first is not None and name not in asked
