@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.abc
@@ -51,7 +51,7 @@ TEMPLATE: Json = {
         ],
     },
 }
-_BOOKKEEPING = "uncountedTerminatedPods"
+_OF_ITS_CLUSTER: Final = frozenset({"observedGeneration", "podIP", "serviceIP", "uncountedTerminatedPods"})
 _SECONDS = 60.0  # what must happen takes a tenth of that
 
 T = TypeVar("T")
@@ -89,15 +89,21 @@ class Cluster:
         self.status_log.setdefault(place, []).append((anyio.current_time(), new.get("status") or {}))
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
-        """Whether an object's status was this, at the end at least, but for the Job controller's own bookkeeping."""
-        last = self.last[resource, name].get("status") or {}
-        return {field: value for field, value in last.items() if field != _BOOKKEEPING} == {
-            field: value for field, value in status.items() if field != _BOOKKEEPING
-        }
+        """Whether an object's status was this, at the end at least."""
+        return of_any_cluster(self.last[resource, name].get("status") or {}) == of_any_cluster(status)
 
     def get(self, resource: Resource, name: str) -> Json | None:
         """An object, if it is there."""
         return self.now.get((resource, name))
+
+
+def of_any_cluster(status: Any) -> Any:
+    """A status without what tells of the cluster that it was written on, and the manager does not show: generations,
+    addresses, and the Job controller's own bookkeeping.
+    """
+    if isinstance(status, dict):
+        return {field: of_any_cluster(value) for field, value in status.items() if field not in _OF_ITS_CLUSTER}
+    return list(map(of_any_cluster, status)) if isinstance(status, list) else status
 
 
 NAMESPACE_THERE = "mk-default"
@@ -264,7 +270,8 @@ class Ground:
         def look() -> bool:
             jobs = self.jobs(self.manager, kind, name)
             copies = [self.workers[worker].get(kind.resource, job["metadata"]["name"]) or {} for job in jobs]
-            return [job.get("status") for job in jobs] == [copy.get("status") for copy in copies]
+            shown, there = ([of_any_cluster(obj.get("status")) for obj in objs] for objs in (jobs, copies))
+            return shown == there
 
         if kind.reports:
             await self.until(look, lambda: self.story(kind, name))

@@ -27,7 +27,7 @@ from tests.integration.permissions import WORKER_RULES, grant_daemon
 from tests.integration.planes import WORKER_USER, Planes, connection
 from tests.integration.view import POD
 from tests.kinds.cases import Case
-from tests.kinds.ground import Cluster, Ground
+from tests.kinds.ground import Cluster, Ground, of_any_cluster
 from tests.operators.controllers import running
 from tests.operators.playing.kubelet import Kubelet
 from tests.operators.playing.ray_dashboard import RayDashboard
@@ -59,10 +59,11 @@ class Recorded(Cluster):
 
         Where its controller writes on, any status from the first one that tells the end.
         """
-        statuses, ended = self.statuses(resource, name, alive=True), self.writes_on.get(resource)
-        while ended is not None and statuses[-1:] != [status] and any(map(ended, statuses[-2:-1])):
+        shown, ended = of_any_cluster(status), self.writes_on.get(resource)
+        statuses = [of_any_cluster(there) for there in self.statuses(resource, name, alive=True)]
+        while ended is not None and statuses[-1:] != [shown] and any(map(ended, statuses[-2:-1])):
             statuses.pop()
-        return statuses[-1:] == [status]
+        return statuses[-1:] == [shown]
 
     def pods_of(self, owners: Resource, prefix: str) -> list[int]:
         """How many pods each object of a kind with such a name ever had, until nothing was written to it any more.

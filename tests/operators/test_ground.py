@@ -50,6 +50,14 @@ async def test_only_the_last_status_before_the_deletion_is_the_one_to_show() -> 
     assert not seen.showed(CLUSTERS, "a-x", {"state": ""})
 
 
+async def test_what_tells_of_the_worker_is_not_to_be_shown() -> None:
+    made, head = _cluster("x", "ready"), {"podName": "head", "podIP": "10.0.0.1", "serviceIP": "None"}
+    made[1]["status"] |= {"observedGeneration": 2, "head": head}
+    seen = _seen(made)
+    assert seen.showed(CLUSTERS, "a-x", {"state": "ready", "observedGeneration": 1, "head": {"podName": "head"}})
+    assert not seen.showed(CLUSTERS, "a-x", {"state": "ready", "head": {"podName": "another"}})
+
+
 async def test_where_a_controller_writes_on_any_status_that_tells_the_end_is_one_to_show() -> None:
     seen = _seen(_cluster("x", "runs"), _cluster("x", "ended"), _cluster("x", "ended, and counted"))
     assert not seen.showed(CLUSTERS, "a-x", {"state": "ended"})

@@ -17,6 +17,7 @@ from multikueue.kube import Informer, KubeClient
 from multikueue.sandbox.kueue import evict
 from tests.controlplane.interface import Cluster
 from tests.integration.view import NAMESPACE, POD
+from tests.kinds.ground import of_any_cluster
 from tests.operators.load.lives import Lives, ran_twice
 from tests.operators.load.plan import PODS, Plan
 from tests.operators.playing.pods import Fate
@@ -180,5 +181,5 @@ def _compared(job: Json | None, plan: Plan) -> Json:
     A copy that its worker started once more has another start. On the manager it stays the first one if the copy had
     ended before the manager's Job was stopped: the API server lets no running Job have another.
     """
-    status: Json = dig(job, "status") or {}
+    status: Json = of_any_cluster(dig(job, "status") or {})
     return {field: value for field, value in status.items() if field != "startTime" or plan.upset != "worker"}
