@@ -90,7 +90,8 @@ class Cluster:
 
     def showed(self, resource: Resource, name: str, status: Json) -> bool:
         """Whether an object's status was this, at the end at least."""
-        return of_any_cluster(self.last[resource, name].get("status") or {}) == of_any_cluster(status)
+        there: Json = self.last[resource, name].get("status") or {}
+        return bool(of_any_cluster(there) == of_any_cluster(status))
 
     def get(self, resource: Resource, name: str) -> Json | None:
         """An object, if it is there."""
