@@ -16,7 +16,9 @@ from multikueue.adapters import (
     AdapterRegistry,
     CopyRules,
     Delegation,
+    HoldRules,
     JobKind,
+    Membership,
     PodTemplates,
     SafeAdapter,
     StatusRules,
@@ -70,6 +72,57 @@ def test_a_path_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict
         rules(**said)
     assert str(refused.value).startswith(what)
     assert str(refused.value).endswith("write one as ('spec', 'managedBy')")
+
+
+class Renders:
+    """Of another package: functions of a row as methods, some of them wrongly."""
+
+    def finished(self, job: Json) -> None:
+        raise NotImplementedError
+
+    async def active(self, job: Json) -> bool:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("rules", "said", "what"),
+    [
+        (StatusRules, {"finished": "object.status.done"}, "StatusRules.finished: 'object.status.done' is no function"),
+        (StatusRules, {"finished": None}, "StatusRules.finished: None is no function"),
+        (StatusRules, {"finished": Renders.finished}, "StatusRules.finished: <function Renders.finished at "),
+        (StatusRules, {"active": Renders().active}, "StatusRules.active: <bound method Renders.active of "),
+        (StatusRules, {"rule": lambda local, remote: {}}, "StatusRules.rule: <function "),
+        (CopyRules, {"sanitised": {}}, "CopyRules.sanitised: {} is no function"),
+        (CopyRules, {"prepared": True}, "CopyRules.prepared: True is no function"),
+        (SyncRules, {"resized": ("spec", "replicas")}, "SyncRules.resized: ('spec', 'replicas') is no function"),
+        (Membership, {"group": "team"}, "Membership.group: 'team' is no function"),
+        (HoldRules, {"why_free": "", "hold": lambda job: None}, "HoldRules.why_free: '' is no function"),
+    ],
+)
+def test_a_function_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict[str, Any], what: str) -> None:
+    """It failed for the first job, and for each one after it."""
+    with pytest.raises(AdapterError) as refused:
+        rules(**said)
+    assert str(refused.value).startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (Renders.finished, "does not take 1 argument"),
+        (lambda: None, "does not take 1 argument"),
+        (Renders().active, "is async"),
+    ],
+)
+def test_a_function_that_is_called_otherwise_is_refused(given: Any, why: str) -> None:
+    with pytest.raises(AdapterError) as refused:
+        StatusRules(finished=given)
+    assert str(refused.value).endswith(why)
+
+
+def test_methods_classes_and_functions_with_more_that_may_be_left_out_will_do() -> None:
+    StatusRules(finished=Renders().finished, active=bool, rule=lambda local, remote, now, more=1: {})
+    CopyRules(sanitised=dict, unheeded=lambda *jobs: [])
 
 
 class TestDelegation:
@@ -160,9 +213,20 @@ class TestRegistry:
     def test_two_rows_for_one_kind_are_refused(self) -> None:
         """Which of them would win would depend on their order."""
         named = attrs.evolve(POLICY, source="externalFrameworks[0]")
-        message = r"two adapters for example\.com/v1, Kind=Widget, row 1 and externalFrameworks\[0\]: leave one out"
+        message = r"externalFrameworks\[0\]: two adapters for example\.com/v1, Kind=Widget, this one and row 1: leave one out"
         with pytest.raises(AdapterError, match=message):
             AdapterRegistry([PLAIN, named])
+
+    def test_two_versions_of_one_kind_are_refused(self) -> None:
+        """They are the same objects: each job would be watched, copied and looked after twice."""
+        newer = JobKind(resource=Resource(GVK("example.com", "v2", "Widget"), "widgets"), source="externalFrameworks[1]")
+        message = r"externalFrameworks\[1\]: example\.com/v2, Kind=Widget is another version of the same objects than v1, "
+        with pytest.raises(AdapterError, match=message + "which row 1 is for: leave one out"):
+            AdapterRegistry([PLAIN, newer])
+
+    def test_a_kind_of_another_group_is_another_kind(self) -> None:
+        other = JobKind(resource=Resource(GVK("example.org", "v1", "Widget"), "widgets"))
+        assert len(AdapterRegistry([PLAIN, other])) == 2
 
     @pytest.mark.parametrize("given", ["batch/job", JobKind, WIDGETS, None])
     def test_what_is_no_row_is_refused_by_its_place(self, given: Any) -> None:

@@ -164,6 +164,11 @@ def test_a_declaration_can_have_every_field() -> None:
             "externalFrameworks[0]: two adapters for batch/v1, Kind=Job, this one and "
             "integrations.frameworks[0] (batch/job): leave one out",
         ),
+        (
+            {"externalFrameworks": [PIPELINE_RUN, {"name": "PipelineRun.v1beta1.tekton.dev"}]},
+            "externalFrameworks[1]: tekton.dev/v1beta1, Kind=PipelineRun is another version of the same objects than v1, "
+            "which externalFrameworks[0] is for: leave one out",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, complaint: str) -> None:
