@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Final
@@ -10,6 +10,7 @@ from typing import Final
 import attrs
 
 from multikueue.adapters import rules
+from multikueue.adapters.checked import checked
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates, texts_at
@@ -33,25 +34,21 @@ from multikueue.core.model.objects import (
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import status_controllers
-from multikueue.errors import AdapterError, RuleError
+from multikueue.errors import RuleError
 
 NO_JOBS: Final = "whose objects are no jobs: Kueue, Kubernetes or we work with them; name the kind that people submit"
 """Why there is no row for a kind, after its name."""
 _ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
 """Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
-_PARTS: Final[Mapping[str, type]] = {
-    "resource": Resource,
-    "delegation": rules.Delegation,
-    "copies": rules.CopyRules,
-    "status": rules.StatusRules,
-    "sync": rules.SyncRules,
-    "membership": rules.Membership,
-}
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class JobKind:
-    """One job kind. Its functions may raise: a registry gives out a `SafeAdapter` of it, which says what then holds."""
+    """One job kind. Its functions may raise: a registry gives out a `SafeAdapter` of it, which says what then holds.
+
+    Raises:
+        AdapterError: a part is something else, as a text where rules belong.
+    """
 
     resource: Resource
     framework: str = ""
@@ -79,15 +76,6 @@ class JobKind:
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
     """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
-
-    def __attrs_post_init__(self) -> None:
-        """
-        Raises:
-            AdapterError: a part is something else, as a text where rules belong.
-        """
-        for name, part in _PARTS.items():
-            if not isinstance(given := getattr(self, name), part):
-                raise AdapterError(f"JobKind.{name}: {given!r:.100} is no {part.__name__}")
 
     @cached_property
     def traits(self) -> KindTraits:

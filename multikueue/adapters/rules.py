@@ -8,7 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
-from multikueue.adapters.functions import checked
+from multikueue.adapters.checked import checked
 from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates, are_paths, is_path
 from multikueue.adapters.words import Words
@@ -35,7 +35,7 @@ def never_finished(job: Json) -> Outcome | None:
     return None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class Delegation:
     """Who runs a job: the manager's own controller, or we."""
 

@@ -97,7 +97,7 @@ def as_client(given: ApiClient | Given) -> ApiClient:
     return KubeClient(cast("Given", given), name="manager") if is_other else cast("ApiClient", given)
 
 
-def _is_dispatcher(_: object, field: attrs.Attribute[object], given: object) -> None:
+def _is_dispatcher(_: object, field: attrs.Attribute[Dispatcher], given: Dispatcher) -> None:
     if fault := dispatcher_fault(given):
         raise TypeError(f"{field.name}: {given!r:.100}, {fault}: make it a multikueue.Dispatcher")
 

@@ -91,15 +91,24 @@ class Renders:
         (StatusRules, {"finished": None}, "StatusRules.finished: None is no function"),
         (StatusRules, {"finished": Renders.finished}, "StatusRules.finished: <function Renders.finished at "),
         (StatusRules, {"active": Renders().active}, "StatusRules.active: <bound method Renders.active of "),
-        (StatusRules, {"rule": lambda local, remote: {}}, "StatusRules.rule: <function "),
+        (StatusRules, {"rule": len}, "StatusRules.rule: <built-in function len> does not take 3 arguments"),
         (CopyRules, {"sanitised": {}}, "CopyRules.sanitised: {} is no function"),
         (CopyRules, {"prepared": True}, "CopyRules.prepared: True is no function"),
         (SyncRules, {"resized": ("spec", "replicas")}, "SyncRules.resized: ('spec', 'replicas') is no function"),
         (Membership, {"group": "team"}, "Membership.group: 'team' is no function"),
         (HoldRules, {"why_free": "", "hold": lambda job: None}, "HoldRules.why_free: '' is no function"),
+        (
+            CopyRules,
+            {"templates": ("spec", "template")},
+            "CopyRules.templates: ('spec', 'template') is no PodTemplates",
+        ),
+        (CopyRules, {"templates": None}, "CopyRules.templates: None is no tuple of PodTemplates"),
+        (CopyRules, {"time_to_live": ("spec", "ttl")}, "CopyRules.time_to_live: ('spec', 'ttl') is no TimeToLive"),
+        (StatusRules, {"words": "waits"}, "StatusRules.words: 'waits' is no Words"),
+        (Delegation, {"heeding": "v1.2"}, "Delegation.heeding: 'v1.2' is no ManagedBySupport"),
     ],
 )
-def test_a_function_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict[str, Any], what: str) -> None:
+def test_a_part_of_rules_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict[str, Any], what: str) -> None:
     """It failed for the first job, and for each one after it."""
     with pytest.raises(AdapterError) as refused:
         rules(**said)
@@ -213,14 +222,20 @@ class TestRegistry:
     def test_two_rows_for_one_kind_are_refused(self) -> None:
         """Which of them would win would depend on their order."""
         named = attrs.evolve(POLICY, source="externalFrameworks[0]")
-        message = r"externalFrameworks\[0\]: two adapters for example\.com/v1, Kind=Widget, this one and row 1: leave one out"
+        message = (
+            r"externalFrameworks\[0\]: two adapters for example\.com/v1, Kind=Widget, this one and row 1: leave one out"
+        )
         with pytest.raises(AdapterError, match=message):
             AdapterRegistry([PLAIN, named])
 
     def test_two_versions_of_one_kind_are_refused(self) -> None:
         """They are the same objects: each job would be watched, copied and looked after twice."""
-        newer = JobKind(resource=Resource(GVK("example.com", "v2", "Widget"), "widgets"), source="externalFrameworks[1]")
-        message = r"externalFrameworks\[1\]: example\.com/v2, Kind=Widget is another version of the same objects than v1, "
+        newer = JobKind(
+            resource=Resource(GVK("example.com", "v2", "Widget"), "widgets"), source="externalFrameworks[1]"
+        )
+        message = (
+            r"externalFrameworks\[1\]: example\.com/v2, Kind=Widget is another version of the same objects than v1, "
+        )
         with pytest.raises(AdapterError, match=message + "which row 1 is for: leave one out"):
             AdapterRegistry([PLAIN, newer])
 

@@ -141,12 +141,20 @@ async def test_a_manager_of_a_file_names_the_parameter(given: Any) -> None:
         ("adapters", BUILTIN, "'adapters' must be <class 'multikueue.adapters.registry.AdapterRegistry'>"),
         ("settings", None, "'settings' must be <class 'multikueue.runtime.manager.ManagerSettings'>"),
         ("connect", "worker1", "'connect' must be callable"),
-        ("dispatcher", AllAtOnce, "dispatcher: <class .*>, whose nominate does not take a workload, the candidates and"),
-        ("dispatcher", "all-at-once", "dispatcher: 'all-at-once', which has no method nominate: make it a multikueue.D"),
+        (
+            "dispatcher",
+            AllAtOnce,
+            "dispatcher: <class .*>, whose nominate does not take a workload, the candidates and",
+        ),
+        (
+            "dispatcher",
+            "all-at-once",
+            "dispatcher: 'all-at-once', which has no method nominate: make it a multikueue.D",
+        ),
     ],
 )
 async def test_a_manager_of_what_it_cannot_use_names_the_argument(argument: str, given: Any, why: str) -> None:
-    """It was an attribute that lacks, or failed for the first Workload that was to be offered, and for each after it."""
+    """It was an attribute that lacks, or failed for each Workload that was to be offered."""
     whole = Fleet.of().build()
     with pytest.raises(TypeError, match=why):
         attrs.evolve(whole, **{argument: given})

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from multikueue import AVAILABLE, AdapterRegistry, JobKind
+from multikueue import AVAILABLE, GVK, AdapterRegistry, JobKind
 from multikueue.adapters.registry import doubled
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.settings.config import Settings
