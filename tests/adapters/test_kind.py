@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from unittest import mock
 
@@ -83,6 +84,9 @@ class Renders:
     async def active(self, job: Json) -> bool:
         raise NotImplementedError
 
+    def rule(self, local: Json, remote: Json, now: datetime, most: int = 9) -> Json | None:
+        raise NotImplementedError
+
 
 @pytest.mark.parametrize(
     ("rules", "said", "what"),
@@ -130,7 +134,7 @@ def test_a_function_that_is_called_otherwise_is_refused(given: Any, why: str) ->
 
 
 def test_methods_classes_and_functions_with_more_that_may_be_left_out_will_do() -> None:
-    StatusRules(finished=Renders().finished, active=bool, rule=lambda local, remote, now, more=1: {})
+    StatusRules(finished=Renders().finished, active=bool, rule=Renders().rule)
     CopyRules(sanitised=dict, unheeded=lambda *jobs: [])
 
 
