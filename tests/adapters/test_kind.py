@@ -31,9 +31,9 @@ from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, bounded, cou
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import EVENT, JOB, LEASE, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
-from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
+from multikueue.core.model.labels import CONTROLLER_NAME, ELASTIC_ANNOTATION, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.errors import AdapterError
+from multikueue.errors import AdapterError, RuleError
 from multikueue.testing import job
 from tests.core.door import NOW
 
@@ -131,6 +131,42 @@ def test_a_function_that_is_called_otherwise_is_refused(given: Any, why: str) ->
     with pytest.raises(AdapterError) as refused:
         StatusRules(finished=given)
     assert str(refused.value).endswith(why)
+
+
+def nothing(*_: Any) -> Any:
+    """As a function that changes what it was given, and whose author forgot to return it."""
+
+
+def a_text(*_: Any) -> Any:
+    return "Done"
+
+
+@pytest.mark.parametrize(
+    ("rules", "ask", "what"),
+    [
+        (CopyRules(sanitised=nothing), "copy", "sanitised answers with NoneType, and not with a dict"),
+        (CopyRules(prepared=nothing), "copy", "prepared answers with NoneType, and not with a dict"),
+        (StatusRules(rule=a_text), "status_patch", "rule answers with str, and not with a dict or None"),
+        (StatusRules(stopped=nothing), "release_patch", "stopped answers with NoneType, and not with a dict"),
+        (SyncRules(followed=a_text), "forward_patch", "followed answers with str, and not with a dict or None"),
+        (SyncRules(resized=a_text), "forward_patch", "resized answers with str, and not with a dict or None"),
+    ],
+)
+def test_an_answer_of_another_type_is_told_and_not_written(rules: Any, ask: str, what: str) -> None:
+    """A copy without a spec was made, a text written as the status."""
+    part = {CopyRules: "copies", StatusRules: "status", SyncRules: "sync"}[type(rules)]
+    row = JobKind(resource=WIDGETS, **{part: rules})
+    local, remote = widget(status={"a": 1}), widget(status={"a": 2})
+    local["metadata"]["annotations"] = {ELASTIC_ANNOTATION: "true"}
+    given = {
+        "copy": (local, STAMP),
+        "status_patch": (local, remote, NOW),
+        "release_patch": (local,),
+        "forward_patch": (local, remote, STAMP),
+    }
+    with pytest.raises(RuleError) as failed:
+        getattr(row, ask)(*given[ask])
+    assert str(failed.value) == f"the row for widgets.example.com: {what}"
 
 
 def test_methods_classes_and_functions_with_more_that_may_be_left_out_will_do() -> None:

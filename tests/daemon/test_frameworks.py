@@ -177,6 +177,19 @@ def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, complain
     assert "\n" not in message
 
 
+def test_a_kind_that_is_not_built_in_is_sent_to_where_it_is_declared() -> None:
+    told = refused({"integrations": {"frameworks": ["Render.v1.studio.example.com"]}})
+    assert told.endswith("; any other kind is declared in externalFrameworks")
+
+
+def test_auto_takes_no_other_version_of_a_kind_that_is_declared() -> None:
+    frameworks = {
+        "integrations": {"frameworks": ["auto"]},
+        "externalFrameworks": [{"name": "RayCluster.v1alpha1.ray.io"}],
+    }
+    assert chosen(frameworks)["rayclusters.ray.io"] == "externalFrameworks[0]"
+
+
 def test_a_built_in_kind_that_is_not_chosen_can_be_declared() -> None:
     """As with Kueue: what is declared here does what Kueue's adapter for external frameworks does."""
     assert chosen({"externalFrameworks": [{"name": "RayCluster.v1.ray.io"}]})["rayclusters.ray.io"]
