@@ -38,8 +38,8 @@ def doubled(rows: Iterable[tuple[str, JobKind]]) -> Iterator[str]:
         elif there[1] == gvk:
             yield f"{source}: two adapters for {gvk}, this one and {there[0]}: leave one out"
         else:
-            other = f"another version of the same objects than {there[1].version}, which {there[0]} is for"
-            yield f"{source}: {gvk} is {other}: leave one out"
+            objects = f"the objects that {there[0]} is for ({there[1].version})"
+            yield f"{source}: {gvk} is another version of {objects}: leave one out"
 
 
 class AdapterRegistry:

@@ -166,8 +166,8 @@ def test_a_declaration_can_have_every_field() -> None:
         ),
         (
             {"externalFrameworks": [PIPELINE_RUN, {"name": "PipelineRun.v1beta1.tekton.dev"}]},
-            "externalFrameworks[1]: tekton.dev/v1beta1, Kind=PipelineRun is another version of the same objects than "
-            "v1, which externalFrameworks[0] is for: leave one out",
+            "externalFrameworks[1]: tekton.dev/v1beta1, Kind=PipelineRun is another version of the objects that "
+            "externalFrameworks[0] is for (v1): leave one out",
         ),
     ],
 )
