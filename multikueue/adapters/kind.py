@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
 from multikueue.adapters import rules
+from multikueue.adapters.checked import checked
 from multikueue.adapters.declaration import Declaration
 from multikueue.adapters.paths import FieldPath
 from multikueue.adapters.templates import restore_templates, texts_at
@@ -33,25 +34,23 @@ from multikueue.core.model.objects import (
 from multikueue.core.model.started import is_started, without_start
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.model.writers import status_controllers
-from multikueue.errors import AdapterError, RuleError
+from multikueue.errors import RuleError
 
 NO_JOBS: Final = "whose objects are no jobs: Kueue, Kubernetes or we work with them; name the kind that people submit"
 """Why there is no row for a kind, after its name."""
+_T = TypeVar("_T")
+_OR_NONE: Final = " or None"
 _ORIGIN_UID: Final = ("metadata", "annotations", ORIGIN_UID_ANNOTATION)
 """Whose copy a copy is. Some rows set it afterwards; the job, which is its user's, has no say in it."""
-_PARTS: Final[Mapping[str, type]] = {
-    "resource": Resource,
-    "delegation": rules.Delegation,
-    "copies": rules.CopyRules,
-    "status": rules.StatusRules,
-    "sync": rules.SyncRules,
-    "membership": rules.Membership,
-}
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class JobKind:
-    """One job kind. Its functions may raise: a registry gives out a `SafeAdapter` of it, which says what then holds."""
+    """One job kind. Its functions may raise: a registry gives out a `SafeAdapter` of it, which says what then holds.
+
+    Raises:
+        AdapterError: a part is something else, as a text where rules belong.
+    """
 
     resource: Resource
     framework: str = ""
@@ -79,15 +78,6 @@ class JobKind:
     """Where the row comes from, for messages: a setting, or a package."""
     declaration: Declaration | None = attrs.field(default=None, eq=False, repr=False)
     """What the row was compiled from, with what its profile filled in; None for rows written in Python."""
-
-    def __attrs_post_init__(self) -> None:
-        """
-        Raises:
-            AdapterError: a part is something else, as a text where rules belong.
-        """
-        for name, part in _PARTS.items():
-            if not isinstance(given := getattr(self, name), part):
-                raise AdapterError(f"JobKind.{name}: {given!r:.100} is no {part.__name__}")
 
     @cached_property
     def traits(self) -> KindTraits:
@@ -163,9 +153,10 @@ class JobKind:
             own = (*own, self.copies.time_to_live.seconds)
         bare = without(whole, (*own, *self.copies.left_out, _ORIGIN_UID))
         gvk = self.resource.gvk
-        made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": self.copies.sanitised(bare["spec"])}
+        spec = self._answer("sanitised", self.copies.sanitised(bare["spec"]), dict)
+        made = {"apiVersion": gvk.api_version, "kind": gvk.kind, **bare, "spec": spec}
         if self.copies.prepared is not None:
-            made = self.copies.prepared(job, made, stamp)
+            made = self._answer("prepared", self.copies.prepared(job, made, stamp), dict)
         metadata = stamped_metadata(made, stamp, named=self.membership.carriers is None)
         return {**made, "metadata": metadata, "spec": unlabelled(made["spec"])}
 
@@ -205,7 +196,7 @@ class JobKind:
         says_nothing = not dig(remote, "status") and self.status.words is not None and not self._is_held(local)
         if says_nothing and (suspended or self.release_patch(local) is None):
             return None  # a copy that says nothing yet takes no word away, but those of a run before
-        shown = rule(local, observed, now)
+        shown = self._answer("rule", rule(local, observed, now), dict, _OR_NONE)
         if shown and not suspended and self.status.words is not None:
             shown = self.status.words.of_started(shown)
         return _change(local, without(shown, self.status.addresses) if shown and self.status.addresses else shown)
@@ -230,7 +221,8 @@ class JobKind:
         """See `JobAdapter`."""
         patch: Json = {}
         if self.sync.resized is not None and is_elastic(local):
-            patch = self.sync.resized(local, remote, stamp) or {}
+            resized = self._answer("resized", self.sync.resized(local, remote, stamp), dict, _OR_NONE)
+            patch = resized or {}
             if patch:  # held up on its way, it must not undo a later size: the worker's Kueue would stop the job
                 patch = with_value(patch, ("metadata", "resourceVersion"), resource_version(remote))
         for path in self.sync.forwarded:
@@ -238,36 +230,44 @@ class JobKind:
             if wanted != dig(remote, *path):
                 patch = with_value(patch, path, wanted)
         if self.sync.followed is not None:
-            patch = overlaid(patch, self.sync.followed(local, remote, stamp) or {})
+            followed = self._answer("followed", self.sync.followed(local, remote, stamp), dict, _OR_NONE)
+            patch = overlaid(patch, followed or {})
         return with_value(patch, ("metadata", "uid"), uid(remote)) if patch else None
 
     def outcome(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
-        return self._ending("finished", self.status.finished(job))
+        return self._answer("finished", self.status.finished(job), Outcome, _OR_NONE)
 
     def outcome_of(self, jobs: Sequence[Json]) -> Outcome | None:
         """See `JobAdapter`."""
         together = self.status.all_finished
-        return self.outcome(jobs[0]) if together is None else self._ending("all_finished", together(jobs))
+        return (
+            self.outcome(jobs[0])
+            if together is None
+            else self._answer("all_finished", together(jobs), Outcome, _OR_NONE)
+        )
 
-    def _ending(self, function: str, answer: object) -> Outcome | None:
-        """What a rule has answered. Of True and False, as of anything but None, the job would count as ended."""
-        if isinstance(answer, Outcome | None):
+    def _answer(self, function: str, answer: _T, wanted: type, alternative: str = "") -> _T:
+        """What a rule has answered. Of True, as of anything but None, the job would count as ended; what is no object
+        would be written as one."""
+        if isinstance(answer, wanted) or (alternative and answer is None):
             return answer
         source = f", from {self.source}" if self.source else ""
-        what = f"{function} answers with {type(answer).__name__}, and not with a multikueue.adapters.Outcome or None"
-        raise RuleError(f"the row for {self.resource}{source}: {what}")
+        name = f"{'multikueue.adapters.' if wanted is Outcome else ''}{wanted.__name__}{alternative}"
+        given = type(answer).__name__
+        raise RuleError(f"the row for {self.resource}{source}: {function} answers with {given}, and not with a {name}")
 
     def release_patch(self, local: Json) -> Json | None:
         """See `JobAdapter`. Of a job that has ended nothing runs, and what it says of its end stays."""
         active = self.status.active
         if self.outcome(local) is not None or (active is not None and not active(local)):
             return None
-        return _change(local, self.status.stopped(without_nulls(dig(local, "status") or {})))
+        stopped = self.status.stopped(without_nulls(dig(local, "status") or {}))
+        return _change(local, self._answer("stopped", stopped, dict))
 
     def settled_end(self, job: Json) -> Outcome | None:
         """See `JobAdapter`."""
-        return self.outcome(job) or self._ending("settled", self.status.settled(job))
+        return self.outcome(job) or self._answer("settled", self.status.settled(job), Outcome, _OR_NONE)
 
     def settled_patch(self, local: Json, now: datetime) -> Json | None:
         """See `JobAdapter`."""

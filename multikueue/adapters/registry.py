@@ -28,30 +28,37 @@ def setting_for(gvk: GVK) -> str:
     return f'declare "{gvk}" in multiKueue.externalFrameworks'
 
 
+def doubled(rows: Iterable[tuple[str, JobKind]]) -> Iterator[str]:
+    """Why rows cannot stand beside earlier ones, after where each comes from: they are for the same objects."""
+    first: dict[tuple[str, str], tuple[str, GVK]] = {}
+    for source, kind in rows:
+        gvk = kind.resource.gvk
+        if (there := first.get(gvk.group_kind)) is None:
+            first[gvk.group_kind] = source, gvk
+        elif there[1] == gvk:
+            yield f"{source}: two adapters for {gvk}, this one and {there[0]}: leave one out"
+        else:
+            objects = f"the objects that {there[0]} is for ({there[1].version})"
+            yield f"{source}: {gvk} is another version of {objects}: leave one out"
+
+
 class AdapterRegistry:
     """Rows keyed by GVK, each made safe. Built once from a list and passed to whoever needs it.
 
     Raises:
-        AdapterError: two rows for one kind, and the message names where both come from; one for objects that are no
-            jobs; or what is no row.
+        AdapterError: two rows for one kind, in one version or in two, and the message names where both come from; one
+            for objects that are no jobs; or what is no row.
     """
 
     def __init__(self, kinds: Iterable[JobKind]) -> None:
         if not isinstance(kinds, Iterable):
             raise AdapterError(f"{kinds!r:.100} is no list of rows: write [...] around a row")
+        rows = [(_source(kind, number), kind) for number, kind in enumerate(kinds, 1)]
+        for complaint in doubled(rows):
+            raise AdapterError(complaint)
         self.problems = Problems()
-        self._adapters: dict[GVK, SafeAdapter] = {}
-        self._sources: dict[GVK, str] = {}
-        for number, kind in enumerate(kinds, 1):
-            if not isinstance(kind, JobKind):
-                raise AdapterError(f"row {number} is {kind!r:.100}, which is no multikueue.JobKind")
-            gvk, built_in = kind.resource.gvk, f"the built-in {kind.framework}" if kind.framework else ""
-            source = kind.source or built_in or f"row {number}"
-            if is_own(gvk):
-                raise AdapterError(f"{source} is for {gvk}, {NO_JOBS}")
-            if gvk in self._adapters:
-                raise AdapterError(f"two adapters for {gvk}, {self._sources[gvk]} and {source}: leave one out")
-            self._adapters[gvk], self._sources[gvk] = SafeAdapter(kind, self.problems), source
+        self._adapters = {kind.resource.gvk: SafeAdapter(kind, self.problems) for _, kind in rows}
+        self._sources = {kind.resource.gvk: source for source, kind in rows}
 
     def get(self, gvk: GVK) -> SafeAdapter | None:
         """The adapter for exactly this kind; None if there is none."""
@@ -79,3 +86,14 @@ class AdapterRegistry:
 
     def __repr__(self) -> str:
         return f"AdapterRegistry([{', '.join(adapter.resource.gvk.kind for adapter in self)}])"
+
+
+def _source(kind: object, number: int) -> str:
+    """Where a row comes from, if it is one."""
+    if not isinstance(kind, JobKind):
+        raise AdapterError(f"row {number} is {kind!r:.100}, which is no multikueue.JobKind")
+    built_in = f"the built-in {kind.framework}" if kind.framework else ""
+    source = kind.source or built_in or f"row {number}"
+    if is_own(kind.resource.gvk):
+        raise AdapterError(f"{source} is for {kind.resource.gvk}, {NO_JOBS}")
+    return source

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias
 
 import attrs
 
+from multikueue.adapters.checked import checked
 from multikueue.adapters.managed_by_support import ManagedBySupport
 from multikueue.adapters.templates import Path, PodTemplates, are_paths, is_path
 from multikueue.adapters.words import Words
@@ -34,7 +35,7 @@ def never_finished(job: Json) -> Outcome | None:
     return None
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class Delegation:
     """Who runs a job: the manager's own controller, or we."""
 
@@ -52,7 +53,7 @@ ALWAYS_DELEGATED: Final = Delegation(path=None)
 """For kinds that cannot say who runs a job: Kueue's scheduling gates hold its pods on the manager."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class HoldRules:
     """How a job is kept from running on the manager by ourselves, for kinds that only Kueue's gates hold there.
 
@@ -133,7 +134,7 @@ def sized_there(path: Path, said: str, by: str) -> Callable[[Json], str]:
     return lambda job: "" if dig(job, *path) in (None, False) else why
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class CopyRules:
     """What a copy is made like, from the manager's job."""
 
@@ -161,7 +162,7 @@ class CopyRules:
     """What nobody reads of a copy on a worker, so that it need not be kept in memory."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class StatusRules:
     """What the manager's job shows of its copy, and what a status says about a job."""
 
@@ -198,7 +199,7 @@ class StatusRules:
     """Whether the status is written through `/status`; otherwise with the object itself."""
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class SyncRules:
     """What of a copy follows the manager's job after it was made."""
 
@@ -215,7 +216,7 @@ def limits_at(*parent: str) -> tuple[Path, ...]:
     return (*parent, "activeDeadlineSeconds"), (*parent, "backoffLimit")
 
 
-@attrs.frozen(kw_only=True)
+@attrs.frozen(kw_only=True, field_transformer=checked)
 class Membership:
     """Which jobs matter, and which Workloads stand for a job."""
 

@@ -12,7 +12,7 @@ from typing import cast
 
 import anyio.abc
 import attrs
-from attrs.validators import instance_of
+from attrs.validators import instance_of, is_callable
 
 from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
@@ -42,6 +42,7 @@ from multikueue.runtime.garbage import GarbageCollection
 from multikueue.runtime.loop import Task, utc_now
 from multikueue.runtime.origin import Origin
 from multikueue.runtime.parts import GuardedFigures, Part, PartHost, PartOf, brought_by
+from multikueue.runtime.plugins import dispatcher_fault
 from multikueue.runtime.reconcilers.bodies import Bodies
 from multikueue.runtime.reconcilers.configuration import AdmissionCheckReconciler, ClusterReconciler
 from multikueue.runtime.reconcilers.quota import BATCH, QuotaReconciler, enqueue_all
@@ -96,6 +97,11 @@ def as_client(given: ApiClient | Given) -> ApiClient:
     return KubeClient(cast("Given", given), name="manager") if is_other else cast("ApiClient", given)
 
 
+def _is_dispatcher(_: object, field: attrs.Attribute[Dispatcher], given: Dispatcher) -> None:
+    if fault := dispatcher_fault(given):
+        raise TypeError(f"{field.name}: {given!r:.100}, {fault}: make it a multikueue.Dispatcher")
+
+
 @attrs.define(eq=False, repr=False)
 class Manager:
     """Dispatches the workloads of one manager cluster.
@@ -122,10 +128,10 @@ class Manager:
     """
 
     client: ApiClient = attrs.field(converter=as_client)
-    adapters: AdapterRegistry
-    settings: ManagerSettings
-    connect: Connect
-    dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True)
+    adapters: AdapterRegistry = attrs.field(validator=instance_of(AdapterRegistry))
+    settings: ManagerSettings = attrs.field(validator=instance_of(ManagerSettings))
+    connect: Connect = attrs.field(validator=is_callable())
+    dispatcher: Dispatcher = attrs.field(factory=AllAtOnce, kw_only=True, validator=_is_dispatcher)
     hook: ManagerHook | None = attrs.field(default=None, kw_only=True)
     controller_hook: ControllerHook | None = attrs.field(default=None, kw_only=True)
     clock: Callable[[], datetime] = attrs.field(default=utc_now, kw_only=True)

@@ -12,7 +12,6 @@ second it is a dispatcher, or a class or function without arguments that gives o
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, TypeVar
@@ -22,6 +21,7 @@ import attrs
 from multikueue.adapters import JobKind
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, Dispatcher
 from multikueue.core.dispatchers.incremental import INCREMENTAL
+from multikueue.core.functions import fault_of
 from multikueue.errors import AdapterError, MultiKueueError, SettingsError
 
 KIND_GROUP: Final = "multikueue.adapters"
@@ -72,7 +72,7 @@ def load_dispatcher(point: EntryPoint) -> Dispatcher:
         SettingsError: it cannot be loaded, or is something else.
     """
     made = _load(point, SettingsError, lambda given: given)
-    if fault := _fault(made):
+    if fault := dispatcher_fault(made):
         raise SettingsError(
             f"{_source(point)}: {point.value} gives {made!r}, {fault}: "
             "make it a multikueue.Dispatcher, or choose another dispatcher"
@@ -81,18 +81,12 @@ def load_dispatcher(point: EntryPoint) -> Dispatcher:
     return dispatcher
 
 
-def _fault(made: Any) -> str:
+def dispatcher_fault(made: object) -> str:
     """Why an object is no dispatcher; empty if it is one."""
-    nominate = getattr(made, "nominate", None)
-    if not callable(nominate):
+    if not callable(nominate := getattr(made, "nominate", None)):
         return "which has no method nominate"
-    if inspect.iscoroutinefunction(nominate):
-        return "whose nominate is async"
-    try:
-        inspect.signature(nominate).bind("workload", "candidates", "now")
-    except TypeError:
-        return "whose nominate does not take a workload, the candidates and the time"
-    return ""
+    fault = fault_of(nominate, 3, "a workload, the candidates and the time")
+    return f"whose nominate {fault}" if fault else ""
 
 
 def _kinds(point: EntryPoint) -> Iterator[JobKind]:

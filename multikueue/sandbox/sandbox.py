@@ -93,7 +93,7 @@ class Sandbox:
             sandbox.manager.kubeconfig
             sandbox.workers["worker1"].kubeconfig
 
-    Enter and leave it in the same task.
+    Enter and leave it in the same task, which a fixture of pytest-asyncio does not.
 
     Args:
         workers: how many worker clusters; they are called worker1, worker2, ...

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 from unittest import mock
 
@@ -16,7 +17,9 @@ from multikueue.adapters import (
     AdapterRegistry,
     CopyRules,
     Delegation,
+    HoldRules,
     JobKind,
+    Membership,
     PodTemplates,
     SafeAdapter,
     StatusRules,
@@ -28,9 +31,9 @@ from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, bounded, cou
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.kinds import EVENT, JOB, LEASE, MULTIKUEUE_CLUSTER, SECRET, WORKLOAD
-from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_UID_ANNOTATION
+from multikueue.core.model.labels import CONTROLLER_NAME, ELASTIC_ANNOTATION, ORIGIN_UID_ANNOTATION
 from multikueue.core.model.names import GVK, Json, Resource
-from multikueue.errors import AdapterError
+from multikueue.errors import AdapterError, RuleError
 from multikueue.testing import job
 from tests.core.door import NOW
 
@@ -70,6 +73,105 @@ def test_a_path_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict
         rules(**said)
     assert str(refused.value).startswith(what)
     assert str(refused.value).endswith("write one as ('spec', 'managedBy')")
+
+
+class Renders:
+    """Of another package: functions of a row as methods, some of them wrongly."""
+
+    def finished(self, job: Json) -> None:
+        raise NotImplementedError
+
+    async def active(self, job: Json) -> bool:
+        raise NotImplementedError
+
+    def rule(self, local: Json, remote: Json, now: datetime, most: int = 9) -> Json | None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("rules", "said", "what"),
+    [
+        (StatusRules, {"finished": "object.status.done"}, "StatusRules.finished: 'object.status.done' is no function"),
+        (StatusRules, {"finished": None}, "StatusRules.finished: None is no function"),
+        (StatusRules, {"finished": Renders.finished}, "StatusRules.finished: <function Renders.finished at "),
+        (StatusRules, {"active": Renders().active}, "StatusRules.active: <bound method Renders.active of "),
+        (StatusRules, {"rule": len}, "StatusRules.rule: <built-in function len> does not take 3 arguments"),
+        (CopyRules, {"sanitised": {}}, "CopyRules.sanitised: {} is no function"),
+        (CopyRules, {"prepared": True}, "CopyRules.prepared: True is no function"),
+        (SyncRules, {"resized": ("spec", "replicas")}, "SyncRules.resized: ('spec', 'replicas') is no function"),
+        (Membership, {"group": "team"}, "Membership.group: 'team' is no function"),
+        (HoldRules, {"why_free": "", "hold": lambda job: None}, "HoldRules.why_free: '' is no function"),
+        (
+            CopyRules,
+            {"templates": ("spec", "template")},
+            "CopyRules.templates: ('spec', 'template') is no PodTemplates",
+        ),
+        (CopyRules, {"templates": None}, "CopyRules.templates: None is no tuple of PodTemplates"),
+        (CopyRules, {"time_to_live": ("spec", "ttl")}, "CopyRules.time_to_live: ('spec', 'ttl') is no TimeToLive"),
+        (StatusRules, {"words": "waits"}, "StatusRules.words: 'waits' is no Words"),
+        (Delegation, {"heeding": "v1.2"}, "Delegation.heeding: 'v1.2' is no ManagedBySupport"),
+    ],
+)
+def test_a_part_of_rules_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict[str, Any], what: str) -> None:
+    """It failed for the first job, and for each one after it."""
+    with pytest.raises(AdapterError) as refused:
+        rules(**said)
+    assert str(refused.value).startswith(what)
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        (Renders.finished, "does not take 1 argument"),
+        (lambda: None, "does not take 1 argument"),
+        (Renders().active, "is async"),
+    ],
+)
+def test_a_function_that_is_called_otherwise_is_refused(given: Any, why: str) -> None:
+    with pytest.raises(AdapterError) as refused:
+        StatusRules(finished=given)
+    assert str(refused.value).endswith(why)
+
+
+def nothing(*_: Any) -> Any:
+    """As a function that changes what it was given, and whose author forgot to return it."""
+
+
+def a_text(*_: Any) -> Any:
+    return "Done"
+
+
+@pytest.mark.parametrize(
+    ("rules", "ask", "what"),
+    [
+        (CopyRules(sanitised=nothing), "copy", "sanitised answers with NoneType, and not with a dict"),
+        (CopyRules(prepared=nothing), "copy", "prepared answers with NoneType, and not with a dict"),
+        (StatusRules(rule=a_text), "status_patch", "rule answers with str, and not with a dict or None"),
+        (StatusRules(stopped=nothing), "release_patch", "stopped answers with NoneType, and not with a dict"),
+        (SyncRules(followed=a_text), "forward_patch", "followed answers with str, and not with a dict or None"),
+        (SyncRules(resized=a_text), "forward_patch", "resized answers with str, and not with a dict or None"),
+    ],
+)
+def test_an_answer_of_another_type_is_told_and_not_written(rules: Any, ask: str, what: str) -> None:
+    """A copy without a spec was made, a text written as the status."""
+    part = {CopyRules: "copies", StatusRules: "status", SyncRules: "sync"}[type(rules)]
+    row = JobKind(resource=WIDGETS, **{part: rules})
+    local, remote = widget(status={"a": 1}), widget(status={"a": 2})
+    local["metadata"]["annotations"] = {ELASTIC_ANNOTATION: "true"}
+    given = {
+        "copy": (local, STAMP),
+        "status_patch": (local, remote, NOW),
+        "release_patch": (local,),
+        "forward_patch": (local, remote, STAMP),
+    }
+    with pytest.raises(RuleError) as failed:
+        getattr(row, ask)(*given[ask])
+    assert str(failed.value) == f"the row for widgets.example.com: {what}"
+
+
+def test_methods_classes_and_functions_with_more_that_may_be_left_out_will_do() -> None:
+    StatusRules(finished=Renders().finished, active=bool, rule=Renders().rule)
+    CopyRules(sanitised=dict, unheeded=lambda *jobs: [])
 
 
 class TestDelegation:
@@ -160,9 +262,24 @@ class TestRegistry:
     def test_two_rows_for_one_kind_are_refused(self) -> None:
         """Which of them would win would depend on their order."""
         named = attrs.evolve(POLICY, source="externalFrameworks[0]")
-        message = r"two adapters for example\.com/v1, Kind=Widget, row 1 and externalFrameworks\[0\]: leave one out"
+        message = (
+            r"externalFrameworks\[0\]: two adapters for example\.com/v1, Kind=Widget, this one and row 1: leave one out"
+        )
         with pytest.raises(AdapterError, match=message):
             AdapterRegistry([PLAIN, named])
+
+    def test_two_versions_of_one_kind_are_refused(self) -> None:
+        """They are the same objects: each job would be watched, copied and looked after twice."""
+        newer = JobKind(
+            resource=Resource(GVK("example.com", "v2", "Widget"), "widgets"), source="externalFrameworks[1]"
+        )
+        message = r"externalFrameworks\[1\]: example\.com/v2, Kind=Widget is another version of the objects "
+        with pytest.raises(AdapterError, match=message + r"that row 1 is for \(v1\): leave one out"):
+            AdapterRegistry([PLAIN, newer])
+
+    def test_a_kind_of_another_group_is_another_kind(self) -> None:
+        other = JobKind(resource=Resource(GVK("example.org", "v1", "Widget"), "widgets"))
+        assert len(AdapterRegistry([PLAIN, other])) == 2
 
     @pytest.mark.parametrize("given", ["batch/job", JobKind, WIDGETS, None])
     def test_what_is_no_row_is_refused_by_its_place(self, given: Any) -> None:

@@ -164,12 +164,30 @@ def test_a_declaration_can_have_every_field() -> None:
             "externalFrameworks[0]: two adapters for batch/v1, Kind=Job, this one and "
             "integrations.frameworks[0] (batch/job): leave one out",
         ),
+        (
+            {"externalFrameworks": [PIPELINE_RUN, {"name": "PipelineRun.v1beta1.tekton.dev"}]},
+            "externalFrameworks[1]: tekton.dev/v1beta1, Kind=PipelineRun is another version of the objects that "
+            "externalFrameworks[0] is for (v1): leave one out",
+        ),
     ],
 )
 def test_what_cannot_be_used_is_reported_with_its_place(settings: Json, complaint: str) -> None:
     message = refused(settings)
     assert message.startswith(f"config.yaml: {complaint}")
     assert "\n" not in message
+
+
+def test_a_kind_that_is_not_built_in_is_sent_to_where_it_is_declared() -> None:
+    told = refused({"integrations": {"frameworks": ["Render.v1.studio.example.com"]}})
+    assert told.endswith("; any other kind is declared in externalFrameworks")
+
+
+def test_auto_takes_no_other_version_of_a_kind_that_is_declared() -> None:
+    frameworks = {
+        "integrations": {"frameworks": ["auto"]},
+        "externalFrameworks": [{"name": "RayCluster.v1alpha1.ray.io"}],
+    }
+    assert chosen(frameworks)["rayclusters.ray.io"] == "externalFrameworks[0]"
 
 
 def test_a_built_in_kind_that_is_not_chosen_can_be_declared() -> None:

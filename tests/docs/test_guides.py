@@ -54,3 +54,16 @@ async def test_the_daemon_uses_the_dispatcher_it_shows(tmp_path: Path, monkeypat
     assert points[0] == DISPATCHER_GROUP
     assert list(points[1]) == [yaml.safe_load(settings)["dispatcher"]["name"]]
     assert type(manager.dispatcher).__name__ == "ByTeam"
+
+
+def test_the_fixture_that_is_shown_is_set_up_and_torn_down(tmp_path: Path) -> None:
+    """By anyio's plugin; pytest-asyncio's is beside it, as in most projects."""
+    (tmp_path / "pytest.ini").write_text("[pytest]\nasyncio_default_fixture_loop_scope = function\n")
+    (tmp_path / "test_page.py").write_text(program(ROOT / "docs" / "reference" / "testing.md"))
+    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'daemon'}", "PATH": ""}
+    command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", str(tmp_path)]
+    ran = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=28, check=False
+    )
+    assert ran.returncode == 0, ran.stdout[-3000:]
+    assert "1 passed" in ran.stdout

@@ -11,6 +11,8 @@ import attrs
 import pytest
 import structlog
 
+from multikueue.adapters import BUILTIN
+from multikueue.core.dispatchers.dispatcher import AllAtOnce
 from multikueue.core.machinery.backoff import WATCH_BACKOFF
 from multikueue.core.model.kinds import CLUSTER_QUEUE, LOCAL_QUEUE, SECRET
 from multikueue.core.model.names import ObjectKey, Resource
@@ -131,3 +133,28 @@ async def test_a_manager_of_a_file_names_the_parameter(given: Any) -> None:
     """It was taken for a client, and failed when it was run."""
     with pytest.raises(TypeError, match=f"not {type(given).__name__}: load_kubeconfig makes one of a file"):
         Fleet.of().build(client=given)
+
+
+@pytest.mark.parametrize(
+    ("argument", "given", "why"),
+    [
+        ("adapters", BUILTIN, "'adapters' must be <class 'multikueue.adapters.registry.AdapterRegistry'>"),
+        ("settings", None, "'settings' must be <class 'multikueue.runtime.manager.ManagerSettings'>"),
+        ("connect", "worker1", "'connect' must be callable"),
+        (
+            "dispatcher",
+            AllAtOnce,
+            "dispatcher: <class .*>, whose nominate does not take a workload, the candidates and",
+        ),
+        (
+            "dispatcher",
+            "all-at-once",
+            "dispatcher: 'all-at-once', which has no method nominate: make it a multikueue.D",
+        ),
+    ],
+)
+async def test_a_manager_of_what_it_cannot_use_names_the_argument(argument: str, given: Any, why: str) -> None:
+    """It was an attribute that lacks, or failed for each Workload that was to be offered."""
+    whole = Fleet.of().build()
+    with pytest.raises(TypeError, match=why):
+        attrs.evolve(whole, **{argument: given})

@@ -16,6 +16,7 @@ from multikueued.api_server.running import Options, serve
 from multikueued.commands.options import (
     DAEMON_NAMESPACE,
     MANAGER_OPTIONS,
+    NAME,
     Duration,
     manager_config,
     namespace_option,
@@ -74,12 +75,14 @@ _WHERE: Final = (
     ),
     click.option(
         "--daemon-namespace",
+        type=NAME,
         default=DAEMON_NAMESPACE,
         show_default=True,
         help="Where the daemon has the Secret with the key of marks.",
     ),
     click.option(
         "--daemon-name",
+        type=NAME,
         default=str(Settings().name),
         show_default=True,
         help="The daemon's setting name, after which that Secret, its Lease and the ConfigMap of findings are named.",
@@ -88,9 +91,12 @@ _WHERE: Final = (
         "The daemon's settings. It logs as they say, requests at info; with mirrorPods.logs in them it also "
         "answers for logs of mirrors."
     ),
-    click.option("--origin", default=str(Settings().origin), show_default=True, help="The daemon's setting origin."),
+    click.option(
+        "--origin", type=NAME, default=str(Settings().origin), show_default=True, help="The daemon's setting origin."
+    ),
     click.option(
         "--service",
+        type=NAME,
         default="multikueue-logs",
         show_default=True,
         help="The Service in front of it. A Secret of the same name must exist, in which it keeps the certificate "

@@ -12,6 +12,7 @@ import click
 from multikueue.errors import Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import (
+    NAME,
     Format,
     checked_selector,
     everywhere_option,
@@ -55,7 +56,7 @@ _STATES = [str(state) for state in JobState]
     type=click.Choice(_STATES, case_sensitive=False),
     help="Only jobs in this state; may be given more than once.",
 )
-@click.option("--user", default="", help="Only jobs of this user; needs --user-label.")
+@click.option("--user", type=NAME, default="", help="Only jobs of this user; needs --user-label.")
 @click.option(
     "--user-label",
     default="",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from multikueue.core.model.written_values import LONGEST_SELECTOR, is_label_selector, parse_duration
 from multikueue.errors import KubeconfigError
@@ -42,16 +43,30 @@ def completed_by(names: str) -> Callable[[click.Context, click.Parameter, str], 
     return complete
 
 
+class Name(click.ParamType[str]):
+    """The name of something. An empty one, as of a script's variable that is not set, would stand for another one."""
+
+    name = "text"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read it. Without the option it may be empty."""
+        source = ctx.get_parameter_source(param.name or "") if ctx is not None and param is not None else None
+        if not value and source is ParameterSource.COMMANDLINE:
+            self.fail("it is empty: is a variable of the shell not set?", param, ctx)
+        return value
+
+
+NAME: Final = Name()
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 FILES: Final = click.Path().shell_complete
 """Completes paths, of options that take several files in one text as well."""
-JOB_NAME: Final = click.argument("job", shell_complete=completed_by("jobs"))
-WORKER_NAME: Final = click.argument("name", shell_complete=completed_by("workers"))
+JOB_NAME: Final = click.argument("job", type=NAME, shell_complete=completed_by("jobs"))
+WORKER_NAME: Final = click.argument("name", type=NAME, shell_complete=completed_by("workers"))
 
 
 def option_of(*names: str, completes: str, help: str, default: str | None = "") -> Callable[[F], F]:
     """An option that takes the name of something; `completes`: see `completed_by`."""
-    return click.option(*names, default=default, shell_complete=completed_by(completes), help=help)
+    return click.option(*names, type=NAME, default=default, shell_complete=completed_by(completes), help=help)
 
 
 def namespace_option(text: str) -> Callable[[F], F]:
@@ -73,7 +88,13 @@ def kind_option(text: str) -> Callable[[F], F]:
     """The option that names kinds of jobs for the sandbox; `text`: what is done with them."""
     kinds = completed_by("kinds")
     return click.option(
-        "--kind", "kind_names", multiple=True, show_default="job", metavar="KIND", help=text, shell_complete=kinds
+        *("--kind", "kind_names"),
+        type=NAME,
+        multiple=True,
+        show_default="job",
+        metavar="KIND",
+        help=text,
+        shell_complete=kinds,
     )
 
 
@@ -94,6 +115,7 @@ MANAGER_CONTEXT: Final = option_of(
 """Of commands that ask a worker as well, whose own context is --worker-context."""
 WORKER_CONTEXT: Final = click.option(
     "--worker-context",
+    type=NAME,
     required=True,
     shell_complete=completed_by("contexts"),
     help="The worker's context in the kubeconfig.",
@@ -126,6 +148,7 @@ def target_options(command: F) -> F:
         namespace_option("Of jobs. Without it: that of the context, or default."),
         click.option(
             "--daemon-namespace",
+            type=NAME,
             default=DAEMON_NAMESPACE,
             shell_complete=completed_by("namespaces"),
             show_default=True,

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from multikueue.core.model.names import Json
-from multikueued.commands.options import settings_option
+from multikueued.commands.options import NAME, settings_option
 from multikueued.rbac.objects import (
     Account,
     NamedUser,
@@ -90,7 +90,7 @@ def manager(config_file: Path | None, name: str, service_account: Account) -> No
 @_SETTINGS
 @_NAME
 @_account("kueue-system/multikueue", "Whose token is in the worker's kubeconfig. Its namespace must exist.")
-@click.option("--user", default="", help="Whose kubeconfig it is, if that is no service account's.")
+@click.option("--user", type=NAME, default="", help="Whose kubeconfig it is, if that is no service account's.")
 @click.option(
     "--diagnose/--least",
     default=True,

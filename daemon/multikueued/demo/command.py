@@ -19,7 +19,7 @@ from rich.console import Console
 from multikueue.errors import SettingsError
 from multikueue.sandbox.kinds import SandboxKind, completed
 from multikueue.sandbox.setting_up import KUEUE_NAMESPACE
-from multikueued.commands.options import kind_option
+from multikueued.commands.options import NAME, kind_option
 from multikueued.commands.report_runner import LiveConsole
 from multikueued.dashboard.command import Pace, dashboard_of
 from multikueued.demo.files import Files, load_files
@@ -83,7 +83,10 @@ _NOT_WITH_FILES: Final = {"jobs": "--jobs", "kind_names": "--kind"}
 @kind_option("Submit jobs of this kind, such as rayjob; may be given more than once; all for every kind in turn.")
 @config_option
 @click.option(
-    "--break", "broken", metavar="WORKER", help="Cut the way to this worker while it runs jobs, then mend it."
+    *("--break", "broken"),
+    type=NAME,
+    metavar="WORKER",
+    help="Cut the way to this worker while it runs jobs, then mend it.",
 )
 @click.option(
     "--ocm",

@@ -11,6 +11,7 @@ from multikueued.commands.options import (
     CLIENT,
     KUBECONFIGS,
     MANAGER_CONTEXT,
+    NAME,
     WORKER_CONTEXT,
     WORKER_KUBECONFIG,
     completed_by,
@@ -24,13 +25,15 @@ from multikueued.yaml_output import to_yaml
 
 
 @click.command("mirror")
-@click.argument("name", shell_complete=completed_by("local_queues"))
+@click.argument("name", type=NAME, shell_complete=completed_by("local_queues"))
 @WORKER_CONTEXT
 @KUBECONFIGS
 @MANAGER_CONTEXT
 @WORKER_KUBECONFIG
 @namespace_option("Of the LocalQueue. Without it: that of the manager's context, or default.")
-@click.option("--cluster-queue", default="", help="Of the worker. Without it: the one with the name it has here.")
+@click.option(
+    "--cluster-queue", type=NAME, default="", help="Of the worker. Without it: the one with the name it has here."
+)
 @option_of(
     "--worker",
     completes="workers",

@@ -16,6 +16,7 @@ from multikueued.commands.options import (
     CLIENT,
     CONTAINER,
     JOB_NAME,
+    NAME,
     Duration,
     Format,
     listing_option,
@@ -41,6 +42,7 @@ def origin_option(command: F) -> F:
     """The origin label of copies."""
     return click.option(
         "--origin",
+        type=NAME,
         default=str(Settings().origin),
         show_default=True,
         help="The daemon's setting origin: the label of its copies.",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import attrs
 
 from multikueue import AVAILABLE, GVK, AdapterRegistry, JobKind
+from multikueue.adapters.registry import doubled
 from multikueue.runtime.plugins import installed_kinds
 from multikueued.settings.config import Settings
 from multikueued.settings.frameworks import AUTO, UNSUPPORTED, rows_of
@@ -15,10 +16,10 @@ from multikueued.settings.kueue_configuration import Remark
 
 def _with_auto(kinds: list[JobKind], settings: Settings) -> list[JobKind]:
     """These rows and, for `auto`, the built-in ones of all other kinds that are not made of pods."""
-    named = {kind.resource.gvk for kind in kinds}
+    named = {kind.resource.gvk.group_kind for kind in kinds}
     places = [number for number, name in enumerate(settings.integrations.frameworks) if name == AUTO][:1]
     source = f"integrations.frameworks[{places[0]}] ({AUTO})" if places else ""
-    others = (kind for kind in AVAILABLE if kind.resource.gvk not in named and not kind.keeps_check_pending)
+    others = (kind for kind in AVAILABLE if kind.resource.gvk.group_kind not in named and not kind.keeps_check_pending)
     return [*kinds, *(_as_set(attrs.evolve(kind, source=source), settings) for kind in others if places)]
 
 
@@ -43,12 +44,7 @@ def kind_contradictions(settings: Settings) -> Iterator[str]:
     """Kinds that cannot be used: the setting, why, and what to do."""
     kinds, complaints = _rows(settings)
     yield from complaints
-    first: dict[GVK, JobKind] = {}
-    for kind in kinds:
-        gvk = kind.resource.gvk
-        earlier = first.setdefault(gvk, kind)
-        if earlier is not kind:
-            yield f"{kind.source}: two adapters for {gvk}, this one and {earlier.source}: leave one out"
+    yield from doubled((kind.source, kind) for kind in kinds)
 
 
 def _rows(settings: Settings) -> tuple[list[JobKind], list[str]]:

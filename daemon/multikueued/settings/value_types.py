@@ -105,7 +105,10 @@ def _dispatcher_name(value: Any) -> Any:
 def _framework_name(value: Any) -> Any:
     known = framework_names()
     if value not in known and value not in UNSUPPORTED:
-        hint = did_you_mean(str(value), known, most=2) or f"there are {', '.join(known)}"
+        hint = (
+            did_you_mean(str(value), known, most=2)
+            or f"there are {', '.join(known)}; any other kind is declared in externalFrameworks"
+        )
         raise ValueError(f"{shown(value)} is not a job kind that can be dispatched: {hint}")
     return value
 

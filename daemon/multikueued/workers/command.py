@@ -17,6 +17,7 @@ from multikueued.commands.options import (
     FILE,
     KUBECONFIGS,
     MANAGER_CONTEXT,
+    NAME,
     WORKER_CONTEXT,
     WORKER_KUBECONFIG,
     WORKER_NAME,
@@ -102,20 +103,24 @@ def side_options(command: Callable[..., None], account: str = WorkerSide().accou
         command(side=WorkerSide(worker_namespace, account), **others)
 
     side = WorkerSide()
-    called = click.option("--account", default=account, show_default=True, help="The service account there.")(called)
-    where = click.option("--worker-namespace", default=side.namespace, show_default=True, help="Of the account there.")
+    called = click.option(
+        "--account", type=NAME, default=account, show_default=True, help="The service account there."
+    )(called)
+    where = click.option(
+        "--worker-namespace", type=NAME, default=side.namespace, show_default=True, help="Of the account there."
+    )
     called = where(called)
     return WORKER_KUBECONFIG(called)
 
 
 _BOUND = click.option("--bound", is_flag=True, help="With a token that ends, which the daemon renews (boundTokens).")
 _LIFE = click.option("--life", type=Duration(), help="Of a bound token, at least 10m. Without it: 168h.")
-NAME = click.argument("name")
+NEW_NAME = click.argument("name", type=NAME)
 """Of a worker that need not be there yet."""
 
 
 @click.command()
-@NAME
+@NEW_NAME
 @WORKER_CONTEXT
 @manager_options
 @side_options

@@ -16,7 +16,7 @@ from multikueue.core.model.kinds import SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import name_of
 from multikueue.protocols import ApiClient, read
-from multikueued.commands.options import FILE, WORKER_CONTEXT, WORKER_NAME
+from multikueued.commands.options import FILE, NAME, WORKER_CONTEXT, WORKER_NAME
 from multikueued.exits import CommandError
 from multikueued.rbac.objects import CLUSTER_ROLE, logs_worker_objects
 from multikueued.rbac.role_rule import verbs_of
@@ -88,7 +88,9 @@ def _secret(granting: Granting, kubeconfig: bytes) -> Json:
 @partial(side_options, account="multikueue-logs")
 @click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
 @click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
-@click.option("--into", default="multikueue", show_default=True, help="The namespace of multikueue api-server.")
+@click.option(
+    "--into", type=NAME, default="multikueue", show_default=True, help="The namespace of multikueue api-server."
+)
 @click.option("--outside", is_flag=True, help="It runs on this machine: its own address may be a worker's.")
 def grant_logs_command(clusters: Clusters, **options: Any) -> None:
     """Let multikueue api-server read logs of the worker cluster NAME.

@@ -63,7 +63,7 @@ _OWN_GROUPS: Final = frozenset(
 
 def is_own(gvk: GVK) -> bool:
     """Whether we, or Kueue, or the API server, keep something in objects of this kind, so that they cannot be jobs."""
-    return gvk.group in _OWN_GROUPS and (gvk.group, gvk.kind) != (POD.gvk.group, POD.gvk.kind)
+    return gvk.group in _OWN_GROUPS and gvk.group_kind != POD.gvk.group_kind
 
 
 REFUSED: Final = "Refused"

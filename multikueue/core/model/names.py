@@ -38,6 +38,11 @@ class GVK(NamedTuple):  # a tuple, since it is hashed some hundred times per Wor
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
+    def group_kind(self) -> tuple[str, str]:
+        """What all versions of a kind have in common: they are the same objects."""
+        return self.group, self.kind
+
+    @property
     def dotted(self) -> str:
         """As Kueue's settings name it: `Job.v1.batch`; in the core group `Pod.v1`."""
         return ".".join(part for part in (self.kind, self.version, self.group) if part)

@@ -50,8 +50,9 @@ async def with_running_kinds(adapters: AdapterRegistry, manager: Reader) -> Runn
         Counter(_assigned_kinds(listed, adapters)),
         InitialList(listed if listed.resource_version else None),
     )
-    lacking = (kind for kind in AVAILABLE if kind.resource.gvk in waiting and adapters.get(kind.resource.gvk) is None)
-    drained = [attrs.evolve(kind, draining=True) for kind in lacking]
+    known = {adapter.resource.gvk.group_kind for adapter in adapters}
+    named = (kind for kind in AVAILABLE if kind.resource.gvk in waiting)
+    drained = [attrs.evolve(kind, draining=True) for kind in named if kind.resource.gvk.group_kind not in known]
     rows = (adapter.row for adapter in adapters)
     kept = [attrs.evolve(row, unserved=False) if row.resource.gvk in waiting else row for row in rows]
     return RunningKinds(AdapterRegistry([*kept, *drained]) if waiting else adapters, waiting, before)
