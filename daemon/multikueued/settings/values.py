@@ -30,8 +30,8 @@ def register_values(converter: cattrs.Converter) -> None:
     for kind, read in _PLAIN.items():
         converter.register_structure_hook(kind, _hook(read))
     converter.register_structure_hook_func(_is_ruled, lambda value, kind: kind.__metadata__[0].read(value))
-    converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _choice)
-    converter.register_structure_hook_func(lambda kind: _origin(kind) is dict, lambda value, _: value)
+    converter.register_structure_hook_func(lambda kind: get_origin(kind) is Literal, _choice)
+    converter.register_structure_hook_func(lambda kind: get_origin(kind) is dict, lambda value, _: value)
     converter.register_structure_hook_factory(is_list, _list_of)
 
 
@@ -44,7 +44,7 @@ def shown(value: Any) -> str:
 
 def is_list(kind: Any) -> bool:
     """Whether a setting of that type is a list."""
-    return _origin(kind) is tuple
+    return get_origin(kind) is tuple
 
 
 def _list_of(kind: Any, converter: cattrs.Converter) -> Hook:
@@ -65,19 +65,26 @@ def _choice(value: Any, kind: Any) -> Any:
     return value
 
 
-def checked(holds: Callable[[Any], bool], error: str) -> SettingRule:
-    """The rule for values that are kept as they are. `error` is the message for others, after the value."""
+def checked(holds: Callable[[Any], bool], error: str, read: Read = lambda value: value) -> SettingRule:
+    """The rule for values of which something holds.
 
-    def read(value: Any) -> Any:
-        if not holds(value):
+    Args:
+        holds: of what was read.
+        error: the message for others, after the value as it is written.
+        read: reads the value first; without it the value is kept as it is.
+    """
+
+    def read_and_check(value: Any) -> Any:
+        made = read(value)
+        if not holds(made):
             raise ValueError(f"{shown(value)} {error}")
-        return value
+        return made
 
-    return SettingRule(read)
+    return SettingRule(read_and_check)
 
 
-TEXT: Final = checked(lambda value: type(value) is str, "is not a text: put it in quotes")
-"""The rule for any text. What YAML reads as a number or a truth value is none, as `5`, `y` and `no`."""
+TEXT: Final = checked(lambda value: type(value) is str, "is not a text: put it in quotes").read
+"""Reads any text. What YAML reads as a number or a truth value is none, as `5`, `y` and `no`."""
 
 
 def duration(value: Any) -> timedelta:
@@ -91,33 +98,17 @@ def duration(value: Any) -> timedelta:
     return parse_duration(value)
 
 
-def at_least(shortest: timedelta, complaint: str) -> SettingRule:
-    """The rule for lengths of time. `complaint` is the message for shorter ones, after the value."""
-
-    def read(value: Any) -> timedelta:
-        length = duration(value)
-        if length < shortest:
-            raise ValueError(f"{shown(value)} {complaint}")
-        return length
-
-    return SettingRule(read)
-
-
 def _hook(read: Read) -> Hook:
     return lambda value, _: read(value)
 
 
-def _origin(kind: Any) -> Any:
-    return get_origin(kind)
-
-
 def _is_ruled(kind: Any) -> bool:
-    return _origin(kind) is Annotated and isinstance(kind.__metadata__[0], SettingRule)
+    return get_origin(kind) is Annotated and isinstance(kind.__metadata__[0], SettingRule)
 
 
 _PLAIN: Final[Mapping[Any, Read]] = {
     bool: checked(lambda value: type(value) is bool, "is not true or false").read,
-    str: TEXT.read,
+    str: TEXT,
     timedelta: duration,
 }
 
