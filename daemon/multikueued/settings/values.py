@@ -30,8 +30,8 @@ def register_values(converter: cattrs.Converter) -> None:
     for kind, read in _PLAIN.items():
         converter.register_structure_hook(kind, _hook(read))
     converter.register_structure_hook_func(_is_ruled, lambda value, kind: kind.__metadata__[0].read(value))
-    converter.register_structure_hook_func(lambda kind: get_origin(kind) is Literal, _choice)
-    converter.register_structure_hook_func(lambda kind: get_origin(kind) is dict, lambda value, _: value)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is Literal, _choice)
+    converter.register_structure_hook_func(lambda kind: _origin(kind) is dict, lambda value, _: value)
     converter.register_structure_hook_factory(is_list, _list_of)
 
 
@@ -44,7 +44,7 @@ def shown(value: Any) -> str:
 
 def is_list(kind: Any) -> bool:
     """Whether a setting of that type is a list."""
-    return get_origin(kind) is tuple
+    return _origin(kind) is tuple
 
 
 def _list_of(kind: Any, converter: cattrs.Converter) -> Hook:
@@ -102,8 +102,13 @@ def _hook(read: Read) -> Hook:
     return lambda value, _: read(value)
 
 
+def _origin(kind: Any) -> Any:
+    """What it makes of a type is no type for mypy."""
+    return get_origin(kind)
+
+
 def _is_ruled(kind: Any) -> bool:
-    return get_origin(kind) is Annotated and isinstance(kind.__metadata__[0], SettingRule)
+    return _origin(kind) is Annotated and isinstance(kind.__metadata__[0], SettingRule)
 
 
 _PLAIN: Final[Mapping[Any, Read]] = {
