@@ -22,7 +22,7 @@ import click
 from multikueued import exits
 from multikueued.cli import SECTIONS, main
 from multikueued.commands.get import WorkerList
-from multikueued.commands.options import output_option, target_options, watch_option
+from multikueued.commands.options import OUTPUT, WATCH, target_options
 from multikueued.commands.retry import Retried
 from multikueued.diagnosis.findings import Diagnosis, Measured
 from multikueued.diagnosis.fleet import StatusReport
@@ -187,8 +187,8 @@ def _exit_codes() -> list[str]:
 
 @click.command()
 @target_options
-@output_option
-@watch_option
+@OUTPUT
+@WATCH
 def _shared() -> None:
     """Has the options that commands share."""
 
