@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.model.conditions import created_at, parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
@@ -29,7 +28,7 @@ from multikueued.reading.source import Explained, JobList, JobsWanted
 from multikueued.reading.structured import read_as
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, with_job
-from multikueued.reports.jobs import JobReport, JobState, in_place
+from multikueued.reports.jobs import JobReport, in_place
 from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import WORKLOAD_TYPE, JobName, is_called
 from multikueued.reports.waiting_jobs import HELD_UP, with_causes
@@ -184,21 +183,9 @@ class _Events:
 
 def report_of(job: Json) -> JobReport:
     """A job of the API as a line."""
-    status: dict[str, Any] = job["status"]
-    return JobReport(
-        job=str(status.get("job") or ""),
-        namespace=ObjectKey.of(job).namespace,
-        state=read_as(JobState, status.get("state")),
-        worker=str(status.get("cluster") or ""),
-        offered_to=tuple(status.get("offeredTo") or ()),
-        queue=str(status.get("queue") or ""),
-        cluster_queue=str(status.get("clusterQueue") or ""),
-        workload=str(status.get("workload") or ""),
-        user="",
-        created=created_at(job),
-        since=parse_timestamp(status.get("since")),
-        reason=str(status.get("reason") or ""),
-    )
+    metadata, status = job["metadata"], job["status"]
+    own = {"namespace": metadata["namespace"], "created": metadata.get("creationTimestamp")}
+    return read_as(JobReport, {**status, **own, "worker": status.get("cluster", "")})
 
 
 def _is_meant(wanted: JobName, job: Json) -> bool:
