@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
 from typing import Final
@@ -18,6 +18,7 @@ from multikueue.kube import ClientOptions, KubeClient
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
 from multikueued.exits import USAGE, CommandError
+from multikueued.few_at_a_time import few_at_a_time
 from multikueued.reading.api_log import show_log
 from multikueued.reading.asked import Asked
 from multikueued.reading.job_lookup import job_named
@@ -83,7 +84,7 @@ class ThroughApi:
             if len(wanted) > 1:
                 with suppress(ApiError):
                     await read("", wanted)  # who may ask for all of them
-            await _a_few_at_a_time(read_one, unread[:MOST_NAMESPACES])
+            await few_at_a_time(AT_ONCE, read_one, unread[:MOST_NAMESPACES])
         return known, (f"causes of jobs in {', '.join(unread)}",) if unread else ()
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
@@ -160,20 +161,8 @@ class ThroughApi:
             jobs.extend((await self.client.list(REMOTE_JOB, namespace=name)).items)
 
         names = [ObjectKey.of(namespace).name for namespace in (await self.client.list(NAMESPACES)).items]
-        await _a_few_at_a_time(read, names)
+        await few_at_a_time(AT_ONCE, read, names)
         return jobs
-
-
-async def _a_few_at_a_time(read: Callable[[str], Awaitable[None]], namespaces: Iterable[str]) -> None:
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    async def in_turn(namespace: str) -> None:
-        async with limiter:
-            await read(namespace)
-
-    async with anyio.create_task_group() as tasks:
-        for namespace in namespaces:
-            tasks.start_soon(in_turn, namespace)
 
 
 @attrs.frozen
