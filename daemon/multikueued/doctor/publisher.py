@@ -144,12 +144,10 @@ class KnownWorker:
     @property
     def to_publish(self) -> Published | None:
         """What is published."""
-        published = self.published
-        return (
-            None
-            if published is None
-            else attrs.evolve(published, facts=attrs.evolve(published.facts, used_up=self.share, mirrors=self.mirrors))
-        )
+        if self.published is None:
+            return None
+        facts = attrs.evolve(self.published.facts, used_up=self.share, mirrors=self.mirrors)
+        return attrs.evolve(self.published, facts=facts)
 
 
 @attrs.define(eq=False)
@@ -187,11 +185,11 @@ class FindingsPublisher:
         """Do what is due."""
         reached = {worker.name: worker for worker in self.reach()}
         self._known = {name: self._known.get(name, KnownWorker()) for name in reached}
-        now, interval = loop_time(), INTERVAL
+        now = loop_time()
         due = [
             worker
             for name, worker in reached.items()
-            if (probed := self._known[name].probed) is None or now >= probed + interval
+            if (probed := self._known[name].probed) is None or now >= probed + INTERVAL
         ]
         if due and now >= self._look_due:
             self._look_due = now + TICK if await self._look(due) else now + SOON

@@ -224,9 +224,8 @@ def choose_config(configs: Sequence[Json], wanted: str | None) -> tuple[str, Jso
     if wanted is not None:
         return wanted, known.get(wanted)
     if len(known) > 1:
-        raise CommandError(
-            f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {_listed(known)}"
-        )
+        names = ", ".join(sorted(known))
+        raise CommandError(f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {names}")
     return next(iter(known.items()), ("multikueue", None))
 
 
@@ -262,7 +261,3 @@ def without_entry(config: Json, worker: str) -> list[str] | None:
             f"{what}: add another worker first, or delete the config and the AdmissionCheck that uses it"
         )
     return [name for name in listed if name != worker]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))
