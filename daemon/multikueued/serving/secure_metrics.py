@@ -84,15 +84,7 @@ async def serving_securely(settings: ServingSettings, create: Create, metrics: M
     chosen, tls = settings.metrics, ServingTls()
     otherwise = "leave serving.metrics.secure out"
     certificate = await CertificateFolder.open(chosen.cert_dir, tls, "serving.metrics.certDir", otherwise)
-    where = settings.bind_address, chosen.port
-    application = _application(Readers(create), metrics)
-    async with listening(application, *where, settings="serving.metrics", tls=tls, beside=certificate.run) as port:
-        log.info("serving metrics", port=port)
-        yield port
-
-
-def _application(readers: Readers, metrics: Metrics) -> web.Application:
-    exposition = Exposition(metrics)
+    readers, exposition = Readers(create), Exposition(metrics)
 
     async def get(request: web.Request) -> web.StreamResponse:
         verdict = await readers.verdict(request.headers.get("Authorization", ""))
@@ -103,7 +95,10 @@ def _application(readers: Readers, metrics: Metrics) -> web.Application:
 
     application = web.Application()
     application.router.add_get(PATH, get)
-    return application
+    where = settings.bind_address, chosen.port
+    async with listening(application, *where, settings="serving.metrics", tls=tls, beside=certificate.run) as port:
+        log.info("serving metrics", port=port)
+        yield port
 
 
 _WORDS: Final = {
