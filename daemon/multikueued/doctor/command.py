@@ -61,9 +61,10 @@ def doctor(
         raise click.UsageError("--yes is for --fix")
     kubectl = _kubectl(options["kubeconfig"], options["context"])
     target = target_of(options)
-    account = f"{service_account.namespace}/{service_account.name}" if service_account is not None else ""
     tell = partial(click.echo, err=True)
-    request = Examination(target.config, target.daemon_namespace, config_file, account, tell=tell, kubectl=kubectl)
+    request = Examination(
+        target.config, target.daemon_namespace, config_file, service_account, tell=tell, kubectl=kubectl
+    )
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)
