@@ -62,9 +62,8 @@ def doctor(
     kubectl = _kubectl(options["kubeconfig"], options["context"])
     target = target_of(options)
     tell = partial(click.echo, err=True)
-    request = Examination(
-        target.config, target.daemon_namespace, config_file, service_account, tell=tell, kubectl=kubectl
-    )
+    where = target.config, target.daemon_namespace
+    request = Examination(*where, config_file, service_account, tell=tell, kubectl=kubectl)
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)
