@@ -9,52 +9,50 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
 import click
 
 from multikueue.core.model.outside_text import without_controls
-from multikueued.lazy_group import LazyGroup, Subcommand
+from multikueued.lazy_group import Commands, LazyGroup
 
-_GET: Final = {
-    "jobs": Subcommand("multikueued.commands.get:get_jobs"),
-    "workers": Subcommand("multikueued.commands.get:get_workers"),
+_GET: Final[Commands] = {
+    "jobs": "multikueued.commands.get:get_jobs",
+    "workers": "multikueued.commands.get:get_workers",
 }
-_QUEUES: Final = {
-    "mirror": Subcommand("multikueued.queues.command:mirror_command"),
+_QUEUES: Final[Commands] = {"mirror": "multikueued.queues.command:mirror_command"}
+_RBAC: Final[Commands] = {
+    "api-server": "multikueued.commands.rbac:api_server",
+    "logs-worker": "multikueued.commands.rbac:logs_worker",
+    "manager": "multikueued.commands.rbac:manager",
+    "spoke": "multikueued.commands.rbac:spoke",
+    "user": "multikueued.commands.rbac:user",
+    "worker": "multikueued.commands.rbac:worker",
 }
-_RBAC: Final = {
-    "api-server": Subcommand("multikueued.commands.rbac:api_server"),
-    "logs-worker": Subcommand("multikueued.commands.rbac:logs_worker"),
-    "manager": Subcommand("multikueued.commands.rbac:manager"),
-    "spoke": Subcommand("multikueued.commands.rbac:spoke"),
-    "user": Subcommand("multikueued.commands.rbac:user"),
-    "worker": Subcommand("multikueued.commands.rbac:worker"),
+_WORKER: Final[Commands] = {
+    "add": "multikueued.workers.command:add",
+    "cordon": "multikueued.workers.command:cordon",
+    "drain": "multikueued.workers.command:drain",
+    "grant-logs": "multikueued.workers.logs_account:grant_logs_command",
+    "list": "multikueued.commands.get:get_workers",
+    "remove": "multikueued.workers.command:remove",
+    "rotate": "multikueued.workers.command:rotate",
+    "uncordon": "multikueued.workers.command:uncordon",
 }
-_WORKER: Final = {
-    "add": Subcommand("multikueued.workers.command:add"),
-    "cordon": Subcommand("multikueued.workers.command:cordon"),
-    "drain": Subcommand("multikueued.workers.command:drain"),
-    "grant-logs": Subcommand("multikueued.workers.logs_account:grant_logs_command"),
-    "list": Subcommand("multikueued.commands.get:get_workers"),
-    "remove": Subcommand("multikueued.workers.command:remove"),
-    "rotate": Subcommand("multikueued.workers.command:rotate"),
-    "uncordon": Subcommand("multikueued.workers.command:uncordon"),
-}
-_JOBS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "dashboard": Subcommand("multikueued.dashboard.command:dashboard"),
-    "events": Subcommand("multikueued.remote.explain:events_command"),
-    "exec": Subcommand("multikueued.remote.exec_command:exec_command"),
-    "explain": Subcommand("multikueued.remote.explain:explain_command"),
+_JOBS: Final[Commands] = {
+    "dashboard": "multikueued.dashboard.command:dashboard",
+    "events": "multikueued.remote.explain:events_command",
+    "exec": "multikueued.remote.exec_command:exec_command",
+    "explain": "multikueued.remote.explain:explain_command",
     "get": LazyGroup("get", help="List jobs or workers.", subcommands=_GET),
-    "logs": Subcommand("multikueued.remote.command:logs_command"),
-    "pods": Subcommand("multikueued.remote.command:pods_command"),
-    "retry": Subcommand("multikueued.commands.retry:retry_command"),
+    "logs": "multikueued.remote.command:logs_command",
+    "pods": "multikueued.remote.command:pods_command",
+    "retry": "multikueued.commands.retry:retry_command",
 }
-_FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
-    "doctor": Subcommand("multikueued.doctor.command:doctor"),
+_FLEET: Final[Commands] = {
+    "doctor": "multikueued.doctor.command:doctor",
     "queues": LazyGroup(
         "queues", help="Make queues of workers that stand for those of the manager.", subcommands=_QUEUES
     ),
@@ -63,23 +61,22 @@ _FLEET: Final[Mapping[str, Subcommand | click.Group]] = {
         help="Print the least privileges of the daemon, of servers and of users, as YAML for kubectl apply.",
         subcommands=_RBAC,
     ),
-    "status": Subcommand("multikueued.commands.status:status"),
-    "usage": Subcommand("multikueued.commands.usage:usage"),
+    "status": "multikueued.commands.status:status",
+    "usage": "multikueued.commands.usage:usage",
     "worker": LazyGroup(
         "worker", help="List, add, remove and rotate worker clusters; cordon and drain them.", subcommands=_WORKER
     ),
 }
-_SERVERS: Final[Mapping[str, Subcommand | click.Group]] = {
-    "api-server": Subcommand("multikueued.api_server.command:api_server"),
-    "run": Subcommand("multikueued.run.command:run"),
+_SERVERS: Final[Commands] = {
+    "api-server": "multikueued.api_server.command:api_server",
+    "run": "multikueued.run.command:run",
 }
-_TRIAL: Final[Mapping[str, Subcommand | click.Group]] = {
-    "demo": Subcommand("multikueued.demo.command:demo"),
-    "sandbox": Subcommand("multikueued.sandbox_command.command:sandbox"),
+_TRIAL: Final[Commands] = {
+    "demo": "multikueued.demo.command:demo",
+    "sandbox": "multikueued.sandbox_command.command:sandbox",
 }
 SECTIONS: Final = {"Jobs": _JOBS, "The fleet": _FLEET, "Servers": _SERVERS, "To try it out": _TRIAL}
 """The subcommands as `--help` lists them."""
-SUBCOMMANDS: Final[Mapping[str, Subcommand | click.Group]] = {**_JOBS, **_FLEET, **_SERVERS, **_TRIAL}
 PLUGIN: Final = "kubectl-multikueue"
 """By this name of a file kubectl finds it as `kubectl multikueue`."""
 

@@ -1,12 +1,14 @@
 """How a command ends: the exit codes, and errors for people.
 
 0: it did what it was asked for, and nothing needs somebody.
-1: there is a finding that somebody has to act on, or an unexpected failure.
+1: a finding that somebody has to act on, or an unexpected failure.
 2: wrong usage: options, settings, a kubeconfig.
 3: what was asked for does not exist.
 4: the manager, or the worker whose pods are read, cannot be asked: no answer, credentials or a permission are refused,
-   or Kueue is not installed there.
+   no Kueue there.
 130: stopped with Ctrl-C.
+
+The reference has these lines as well.
 """
 
 from __future__ import annotations
@@ -41,17 +43,6 @@ NOT_FOUND: Final = 3
 NOT_REACHABLE: Final = 4
 INTERRUPTED: Final = 130
 """As shells have it: 128 + SIGINT."""
-
-EXIT_CODES: Final = {
-    FINE: "it did what it was asked for, and nothing needs somebody",
-    FINDING: "a finding that somebody has to act on, or an unexpected failure",
-    USAGE: "wrong usage: options, settings, a kubeconfig",
-    NOT_FOUND: "what was asked for does not exist",
-    NOT_REACHABLE: "the manager, or the worker whose pods are read, cannot be asked: no answer, credentials or a "
-    "permission are refused, no Kueue there",
-    INTERRUPTED: "stopped with Ctrl-C",
-}
-"""For the reference."""
 
 _FORBIDDEN: Final = re.compile(r'cannot (\w+) resource "([^"]+)"(?: in API group "([^"]*)")?(.*)$')
 

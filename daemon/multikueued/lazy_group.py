@@ -8,9 +8,8 @@ import json
 import pkgutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-import attrs
 import click
 from click.shell_completion import CompletionItem
 
@@ -50,17 +49,14 @@ class StoredHelp(click.Command):
                 formatter.write_dl([(option, about) for option, about in rows])
 
 
-@attrs.frozen
-class Subcommand:
-    """A command that is not imported yet."""
+Commands: TypeAlias = Mapping[str, str | click.Group]
+"""By name: a group; or where a command is that is not imported yet, as `module:attribute`."""
 
-    place: str
-    """`module:attribute`."""
 
-    @property
-    def help(self) -> str:
-        """Its own help, as it is stored."""
-        return str(stored_help()[self.place]["help"])
+def short_help(command: str | click.Group, limit: int = 45) -> str:
+    """What a list of commands says of one, without importing it."""
+    text = str(stored_help()[command]["help"]) if isinstance(command, str) else command.help
+    return click.Command(None, help=text).get_short_help_str(limit)
 
 
 class LazyGroup(click.Group):
@@ -69,8 +65,8 @@ class LazyGroup(click.Group):
     def __init__(
         self,
         *args: Any,
-        subcommands: Mapping[str, Subcommand | click.Group] | None = None,
-        sections: Mapping[str, Mapping[str, Subcommand | click.Group]] | None = None,
+        subcommands: Commands | None = None,
+        sections: Mapping[str, Commands] | None = None,
         **settings: Any,
     ) -> None:
         super().__init__(*args, **settings)
@@ -84,9 +80,9 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one subcommand."""
         subcommand = self.subcommands.get(cmd_name)
-        if not isinstance(subcommand, Subcommand):
+        if not isinstance(subcommand, str):
             return subcommand
-        command: click.Command = copy.copy(pkgutil.resolve_name(subcommand.place))
+        command: click.Command = copy.copy(pkgutil.resolve_name(subcommand))
         command.name = cmd_name
         return command
 
@@ -95,8 +91,8 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The subcommand that is called; where only its help is asked for, that alone."""
         subcommand = self.subcommands.get(args[0])
-        if isinstance(subcommand, Subcommand) and args[1:2] and args[1] in HELP_FLAGS:
-            stored = stored_help().get(subcommand.place)
+        if isinstance(subcommand, str) and args[1:2] and args[1] in HELP_FLAGS:
+            stored = stored_help().get(subcommand)
             if stored is not None:
                 return args[0], StoredHelp(args[0], stored), args[1:2]
         if subcommand is None and not ctx.resilient_parsing and (advice := self._meant(args[0])):
@@ -134,19 +130,12 @@ class LazyGroup(click.Group):
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Its options, and its subcommands without importing one of them."""
         names = [name for name in self.list_commands(ctx) if name.startswith(incomplete)]
-        items = [
-            CompletionItem(
-                name,
-                help=click.Command(name, help=self.subcommands[name].help).get_short_help_str(),
-            )
-            for name in names
-        ]
+        items = [CompletionItem(name, help=short_help(self.subcommands[name])) for name in names]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands by section, without importing anything."""
         limit = formatter.width - 6 - max(map(len, self.subcommands), default=0)
         for title, section in self.sections.items():
-            described = [(name, click.Command(name, help=command.help)) for name, command in sorted(section.items())]
             with formatter.section(title):
-                formatter.write_dl([(name, command.get_short_help_str(limit)) for name, command in described])
+                formatter.write_dl([(name, short_help(command, limit)) for name, command in sorted(section.items())])

@@ -18,6 +18,7 @@ from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.findings import Diagnosis, diagnose
 from multikueued.doctor.collect import Examination, gather
 from multikueued.doctor.probe import ProbeResult
+from multikueued.rbac.objects import Account
 from multikueued.reports.remedies.remedy import Finding
 from multikueued.reports.worker_facts import ClockBound
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW
@@ -100,7 +101,7 @@ async def diagnosed(
 
     client: Any = Reviewing(Person(fleet.manager), manager or {})
     reach = connect or visited(fleet, refusals or {})
-    request = Examination(MANAGER, "kueue-system", None, "kueue-system/multikueue", reach, measure, tell)
+    request = Examination(MANAGER, "kueue-system", None, Account("kueue-system", "multikueue"), reach, measure, tell)
     return diagnose(await gather(client, request, now()), CHECKS)
 
 

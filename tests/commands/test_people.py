@@ -21,8 +21,7 @@ from multikueue.sandbox.apiserver import DirectClient
 from multikueue.testing import NOW, job, stored, workload
 from multikueue.testing.waiting import until
 from multikueued.api_answers import GROUP
-from multikueued.cli import SUBCOMMANDS
-from multikueued.exits import EXIT_CODES
+from multikueued.cli import main
 from multikueued.lazy_group import LazyGroup
 from multikueued.rbac.objects import (
     CLUSTER_ROLE,
@@ -42,6 +41,7 @@ from multikueued.reports.published import Published, config_map, written
 from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
 from tests.commands.people import People, people
+from tests.docs.cli_reference import EXIT_CODES
 from tests.examples import shared
 
 (POD,) = KINDS
@@ -94,7 +94,7 @@ def _paths(group: Mapping[str, object], before: str = "") -> Iterator[str]:
 
 
 def test_every_command_is_walked() -> None:
-    assert sorted(WALK) == sorted(_paths(SUBCOMMANDS))
+    assert sorted(WALK) == sorted(_paths(main.subcommands))
     assert {code for _, codes in WALK.values() for code in codes} <= set(EXIT_CODES)
 
 

@@ -18,10 +18,10 @@ from click.testing import CliRunner
 
 from multikueue import __version__
 from multikueue.errors import AdapterError, KubeconfigError, MultiKueueError, SettingsError, Unauthorized, Unreachable
-from multikueued.cli import SUBCOMMANDS, CommandLine, main
+from multikueued.cli import CommandLine, main
 from multikueued.commands.options import confirmed
 from multikueued.commands.report_runner import LiveConsole
-from multikueued.lazy_group import LazyGroup, StoredHelp, Subcommand
+from multikueued.lazy_group import LazyGroup, StoredHelp, short_help
 
 COMMAND = [sys.executable, "-m", "multikueued"]
 
@@ -42,7 +42,7 @@ def test_version_and_help_list_what_there_is() -> None:
 
     assert version.output == f"multikueue, version {__version__}\n"
     assert text.exit_code == 0
-    assert [name for name in SUBCOMMANDS if name not in text.output] == []
+    assert [name for name in main.subcommands if name not in text.output] == []
     assert [line for line in text.output.splitlines() if line and line == line.lstrip()][1:] == [
         "Options:",
         "Jobs:",
@@ -54,19 +54,19 @@ def test_version_and_help_list_what_there_is() -> None:
 
 HELP = [
     ["--help"],
-    *([name, "--help"] for name in SUBCOMMANDS),
+    *([name, "--help"] for name in main.subcommands),
     *(
         [name, subcommand, "-h"]
-        for name, group in SUBCOMMANDS.items()
+        for name, group in main.subcommands.items()
         if isinstance(group, LazyGroup)
         for subcommand in group.subcommands
     ),
 ]
 LISTED = [
     (group, name)
-    for group in (main, *(subcommand for subcommand in SUBCOMMANDS.values() if isinstance(subcommand, LazyGroup)))
+    for group in (main, *(subcommand for subcommand in main.subcommands.values() if isinstance(subcommand, LazyGroup)))
     for name, subcommand in group.subcommands.items()
-    if isinstance(subcommand, Subcommand)
+    if isinstance(subcommand, str)
 ]
 
 
@@ -109,7 +109,7 @@ def test_commands_that_print_reports_start_without_controllers_and_roles() -> No
 
 @pytest.mark.parametrize(("group", "name"), LISTED)
 def test_what_help_lists_is_what_the_command_says(group: LazyGroup, name: str) -> None:
-    listed = click.Command(name, help=group.subcommands[name].help).get_short_help_str(10_000)
+    listed = short_help(group.subcommands[name], 10_000)
     command = group.get_command(click.Context(group), name)
 
     assert command is not None
@@ -133,7 +133,7 @@ def test_help_without_an_import_says_what_the_command_itself_says(group: LazyGro
     assert said[0] == said[1]
 
 
-@pytest.mark.parametrize("name", sorted(SUBCOMMANDS))
+@pytest.mark.parametrize("name", sorted(main.subcommands))
 def test_every_subcommand_has_help(name: str) -> None:
     result = CliRunner().invoke(main, [name, "--help"])
 

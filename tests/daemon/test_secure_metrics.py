@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 
 import aiohttp
@@ -24,7 +25,6 @@ from multikueued.serving.kept_answers import ALLOWED_FOR, REFUSED_FOR
 from multikueued.serving.reviews import ACCESS_REVIEW, MAX_TOKEN, TOKEN_REVIEW
 from multikueued.serving.secure_metrics import (
     TOKENS,
-    AccessVerdict,
     Readers,
     serving_securely,
 )
@@ -60,23 +60,23 @@ class Manager:
 @pytest.mark.parametrize(
     ("header", "verdict"),
     [
-        ("Bearer good", AccessVerdict.ALLOWED),
-        ("bearer  good", AccessVerdict.ALLOWED),
-        ("Bearer other", AccessVerdict.FORBIDDEN),
-        ("Bearer wrong", AccessVerdict.UNKNOWN),
-        ("Basic good", AccessVerdict.UNKNOWN),
-        ("Bearer ", AccessVerdict.UNKNOWN),
-        ("", AccessVerdict.UNKNOWN),
-        ("Bearer " + "x" * (MAX_TOKEN + 1), AccessVerdict.UNKNOWN),
+        ("Bearer good", HTTPStatus.OK),
+        ("bearer  good", HTTPStatus.OK),
+        ("Bearer other", HTTPStatus.FORBIDDEN),
+        ("Bearer wrong", HTTPStatus.UNAUTHORIZED),
+        ("Basic good", HTTPStatus.UNAUTHORIZED),
+        ("Bearer ", HTTPStatus.UNAUTHORIZED),
+        ("", HTTPStatus.UNAUTHORIZED),
+        ("Bearer " + "x" * (MAX_TOKEN + 1), HTTPStatus.UNAUTHORIZED),
     ],
 )
-async def test_the_manager_says_who_may_read(header: str, verdict: AccessVerdict) -> None:
+async def test_the_manager_says_who_may_read(header: str, verdict: HTTPStatus) -> None:
     assert await Readers(Manager().create).verdict(header) is verdict
 
 
 async def test_a_header_of_odd_bytes_is_nobodys() -> None:
     """aiohttp gives them as lone surrogates."""
-    assert await Readers(Manager().create).verdict("Bearer \udcff") is AccessVerdict.UNKNOWN
+    assert await Readers(Manager().create).verdict("Bearer \udcff") is HTTPStatus.UNAUTHORIZED
 
 
 @pytest.mark.looptime
@@ -85,14 +85,14 @@ async def test_an_answer_is_kept_for_a_while() -> None:
     manager = Manager()
     readers = Readers(manager.create)
     for _ in range(10):
-        assert await readers.verdict("Bearer good") is AccessVerdict.ALLOWED
+        assert await readers.verdict("Bearer good") is HTTPStatus.OK
     assert len(manager.asked) == 2
     manager.users.clear()
     await anyio.sleep(ALLOWED_FOR)
-    assert await readers.verdict("Bearer good") is AccessVerdict.UNKNOWN
+    assert await readers.verdict("Bearer good") is HTTPStatus.UNAUTHORIZED
     manager.users["good"] = "prometheus"
     await anyio.sleep(REFUSED_FOR)
-    assert await readers.verdict("Bearer good") is AccessVerdict.ALLOWED
+    assert await readers.verdict("Bearer good") is HTTPStatus.OK
 
 
 async def test_a_stranger_with_many_tokens_fills_no_memory() -> None:
@@ -111,15 +111,15 @@ async def test_invented_tokens_push_out_no_real_one() -> None:
     for number in range(2 * TOKENS):
         await readers.verdict(f"Bearer {number}")
     asked = len(manager.asked)
-    assert await readers.verdict("Bearer good") is AccessVerdict.ALLOWED
+    assert await readers.verdict("Bearer good") is HTTPStatus.OK
     assert len(manager.asked) == asked
 
 
 async def test_a_manager_that_does_not_answer_opens_nothing() -> None:
     manager = Manager(broken=ServerFault("broken", status=500))
-    assert await Readers(manager.create).verdict("Bearer good") is AccessVerdict.UNCLEAR
+    assert await Readers(manager.create).verdict("Bearer good") is HTTPStatus.SERVICE_UNAVAILABLE
     manager.broken = None
-    assert await Readers(manager.create).verdict("Bearer good") is AccessVerdict.ALLOWED
+    assert await Readers(manager.create).verdict("Bearer good") is HTTPStatus.OK
 
 
 def settings(folder: Path) -> ServingSettings:
@@ -159,8 +159,8 @@ async def test_a_real_manager_is_asked_over_http() -> None:
         config = parse_worker_kubeconfig(orjson.dumps(server.kubeconfig()))
         async with KubeClient(config, name="manager") as client:
             readers = Readers(client.create)
-            assert await readers.verdict("Bearer p") is AccessVerdict.ALLOWED
-            assert await readers.verdict("Bearer x") is AccessVerdict.UNKNOWN
+            assert await readers.verdict("Bearer p") is HTTPStatus.OK
+            assert await readers.verdict("Bearer x") is HTTPStatus.UNAUTHORIZED
 
 
 async def test_then_the_plain_port_has_health_alone(tmp_path: Path) -> None:

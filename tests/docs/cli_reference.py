@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import inspect
 import json
+import re
 import textwrap
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
@@ -18,14 +19,14 @@ from typing import Any, Final
 import attrs
 import click
 
+from multikueued import exits
 from multikueued.cli import SECTIONS, main
 from multikueued.commands.get import WorkerList
-from multikueued.commands.options import output_option, target_options, watch_option
+from multikueued.commands.options import OUTPUT, WATCH, target_options
 from multikueued.commands.retry import Retried
 from multikueued.diagnosis.findings import Diagnosis, Measured
 from multikueued.diagnosis.fleet import StatusReport
-from multikueued.exits import EXIT_CODES
-from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup, Subcommand
+from multikueued.lazy_group import HELP, HELP_FLAGS, LazyGroup
 from multikueued.reading.pods import PodList, PodReport
 from multikueued.reading.source import JobList
 from multikueued.remote.explain import EventList
@@ -47,6 +48,11 @@ from multikueued.settings.values import camel
 from tests.docs.marked import replaced
 
 DOCS: Final = Path(__file__).parents[2] / "docs"
+EXIT_CODES: Final = {
+    int(code): " ".join(meaning.rstrip().removesuffix(".").split())
+    for code, meaning in re.findall(r"^(\d+): (.+(?:\n +.+)*)", str(exits.__doc__), re.MULTILINE)
+}
+"""What each means, as their module says it."""
 COMMANDS: Final = {
     "cli/jobs.md": "Jobs",
     "cli/fleet.md": "The fleet",
@@ -166,11 +172,11 @@ def _stored_help(group: LazyGroup) -> dict[str, Any]:
         context = click.Context(command, info_name=name, help_option_names=list(HELP_FLAGS))
         if isinstance(subcommand, LazyGroup):
             help_by_place |= _stored_help(subcommand)
-        elif isinstance(subcommand, Subcommand):
+        elif isinstance(subcommand, str):
             rows = _Rows()
             command.format_options(context, rows)
             usage = command.collect_usage_pieces(context)
-            help_by_place[subcommand.place] = {"usage": usage, "help": command.help, "sections": rows.sections}
+            help_by_place[subcommand] = {"usage": usage, "help": command.help, "sections": rows.sections}
     return help_by_place
 
 
@@ -181,8 +187,8 @@ def _exit_codes() -> list[str]:
 
 @click.command()
 @target_options
-@output_option
-@watch_option
+@OUTPUT
+@WATCH
 def _shared() -> None:
     """Has the options that commands share."""
 

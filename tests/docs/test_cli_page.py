@@ -11,12 +11,11 @@ from pathlib import Path
 import click
 import pytest
 
-from multikueued.cli import SUBCOMMANDS, main
-from multikueued.exits import EXIT_CODES
+from multikueued.cli import main
 from multikueued.lazy_group import HELP
 from tests.commands.test_breaks import BREAKS
 from tests.commands.test_ten_breaks import BREAKS as TEN
-from tests.docs.cli_reference import pages, stored_help
+from tests.docs.cli_reference import EXIT_CODES, pages, stored_help
 
 TESTS = Path(__file__).parents[1]
 DOCS = TESTS.parent / "docs"
@@ -41,7 +40,7 @@ def test_the_stored_help_is_up_to_date() -> None:
 
 def test_every_command_and_every_exit_code_is_there() -> None:
     reference = "".join(pages().values())
-    assert all(re.search(rf"^## multikueue {name}\b", reference, re.MULTILINE) for name in SUBCOMMANDS)
+    assert all(re.search(rf"^## multikueue {name}\b", reference, re.MULTILINE) for name in main.subcommands)
     assert all(f"| {code} | " in OVERVIEW for code in EXIT_CODES)
 
 

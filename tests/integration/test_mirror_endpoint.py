@@ -25,7 +25,7 @@ from multikueue.errors import ApiError
 from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
 from multikueue.webhook.certificates import ServerKeyPair, make_authority, pem
-from multikueued.diagnosis.checks.mirrors import ADDRESS, CAUSES, CERTIFICATE, CLIENT, Cause
+from multikueued.diagnosis.checks.mirrors import WAY_RULES
 from multikueued.diagnosis.facts import Facts, MirrorFacts, MirrorWay
 from multikueued.doctor.cluster_reader import Sight
 from multikueued.doctor.manager_reader import mirrors_of
@@ -35,6 +35,7 @@ from multikueued.rbac.mirrors import (
 )
 from multikueued.rbac.policies import TAKING
 from multikueued.reports.objects import ManagerObjects
+from multikueued.reports.remedies.trouble import known_by
 from multikueued.settings.config import Settings
 from multikueued.settings.sections import MirrorPodSettings
 from tests.controlplane.cluster import ControlPlane
@@ -217,11 +218,11 @@ async def test_who_may_ask_the_port_itself(kubelets: AskingKubelets, tmp_path: P
 class TestTheDoctorTriesTheWay:
     async def test_and_tells_that_nobody_listens(self, kubelets: AskingKubelets, tmp_path: Path) -> None:
         async with stage(kubelets, tmp_path) as here:
-            assert await tried(here) == ("", None)
+            assert await tried(here) == ("", "")
             status = {"status": {"daemonEndpoints": {"kubeletEndpoint": {"Port": free_port()}}}}
             await here.daemon.merge_patch(NODE, ObjectKey("", "multikueue-w1"), status, subresource="status")
-            said, cause = await tried(here)
-            assert cause is ADDRESS, said
+            said, found = await tried(here)
+            assert found == "mirror-address", said
             await here.admin.delete(NODE, ObjectKey("", "multikueue-w1"))
             facts = await mirrors_of(Sight(here.admin, "the manager", ""), fleet_with_mirrors())
             assert facts == MirrorFacts(True, MirrorWay("multikueue-w1", is_missing=True))
@@ -233,15 +234,15 @@ class TestTheDoctorTriesTheWay:
         trustme.CA().cert_pem.write_to_path(other)
         authority = f"--kubelet-certificate-authority={other}"
         async with asking(tmp_path, authority) as checking, stage(checking, tmp_path) as here:
-            said, cause = await tried(here)
-            assert cause is CERTIFICATE, said
+            said, found = await tried(here)
+            assert found == "mirror-certificate", said
 
     async def test_and_tells_of_an_api_server_that_does_not_show_itself(
         self, kubelets: AskingKubelets, tmp_path: Path
     ) -> None:
         async with asking(tmp_path, shows_itself=False) as silent, stage(silent, tmp_path) as here:
-            said, cause = await tried(here)
-            assert cause is CLIENT, said
+            said, found = await tried(here)
+            assert found == "mirror-client-certificate", said
 
     async def test_and_who_may_not_is_told_that_it_was_not_checked(
         self, kubelets: AskingKubelets, tmp_path: Path
@@ -260,13 +261,14 @@ def fleet_with_mirrors() -> Facts:
     return Facts(utc_now(), ManagerObjects(clusters=clusters), NAMESPACE, settings, settings_known=True)
 
 
-async def tried(here: Stage) -> tuple[str, Cause | None]:
-    """What the API server says on the way to the endpoint, and which cause the doctor takes it for."""
+async def tried(here: Stage) -> tuple[str, str]:
+    """What the API server says on the way to the endpoint, and the id of what the doctor takes it for."""
     async with KubeClient(connection(here.manager.kubeconfig("prober")), name="manager") as client:
         facts = await mirrors_of(Sight(client, "the manager", ""), fleet_with_mirrors())
     assert facts is not None
     assert facts.way is not None
-    return facts.way.said, next((cause for cause in CAUSES if cause.fits(facts.way.said)), None)
+    known = known_by(WAY_RULES, facts.way.said)
+    return facts.way.said, known[0].id if known is not None else ""
 
 
 async def test_older_websockets_enter_as_they_are(kubelets: AskingKubelets, tmp_path: Path) -> None:

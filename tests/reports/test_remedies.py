@@ -12,6 +12,7 @@ import pytest
 
 import multikueued
 from multikueue.errors import Cause
+from multikueued.diagnosis.checks.mirrors import WAY_RULES
 from multikueued.reports.job_findings import MANAGER_RULES
 from multikueued.reports.remedies.remedy import REMEDIES, SLOTS, RemedyRule, filled
 from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by
@@ -244,14 +245,14 @@ def test_every_cause_has_a_remedy_or_is_known_to_need_none() -> None:
     assert {row.id for row in REMEDIES.values()} >= set(OTHER_FINDINGS.values())
 
 
-@pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
+@pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES, WAY_RULES])
 def test_no_row_puts_whole_sentences_into_its_remedy(rules: tuple[RemedyRule, ...]) -> None:
     """But the setting of a kind, which is ours."""
     fields = {field for rule in rules for _, field, _, _ in string.Formatter().parse(rule.remedy.remedy) if field}
     assert not fields & {"told", "said", "why"}
 
 
-@pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES])
+@pytest.mark.parametrize("rules", [WORKER_RULES, MANAGER_RULES, WAY_RULES])
 def test_a_text_without_end_costs_no_more_than_it_is_long(rules: tuple[RemedyRule, ...]) -> None:
     assert found_by(rules, "w1", "a" * 1_000_000, CONTEXT) is None
 

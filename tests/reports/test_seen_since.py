@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+
 import pytest
 
+from multikueue.core.model.names import ObjectKey
+from multikueued.diagnosis.checks import workers
+from multikueued.diagnosis.checks.table import CHECKS
+from multikueued.diagnosis.facts import Facts
+from multikueued.diagnosis.findings import diagnose
 from multikueued.reports.remedies.audience import once
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.waiting_jobs import as_seen_since
+from tests.reports.doctor.healthy import healthy
 
 
 def finding(id: str, object: str, *workers: str, severity: Severity = Severity.WARNING) -> Finding:
@@ -54,3 +64,16 @@ def test_other_reasons_of_a_job_stand_as_they_are() -> None:
     seen = finding("worker-namespace-missing", "Namespace team", "worker1")
     told = finding("quota-too-small", "team/job/train", "worker1", severity=Severity.ERROR)
     assert as_seen_since(told, [seen]) is told
+
+
+def test_doctor_looks_at_the_places_of_a_worker_once_for_each_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What jobs tell of them goes with what was found: the last check asked three of the five once more for that."""
+    facts, asked, places = healthy(), Counter[str](), workers._queues_for
+
+    def counted(seen: Facts, worker: str, seen_at: Mapping[str, datetime]) -> list[tuple[ObjectKey, ObjectKey]]:
+        asked[worker] += 1
+        return places(seen, worker, seen_at)
+
+    monkeypatch.setattr(workers, "_queues_for", counted)
+    diagnose(facts, CHECKS)
+    assert asked == dict.fromkeys(facts.workers, 5)

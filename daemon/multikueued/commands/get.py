@@ -12,15 +12,15 @@ import click
 from multikueue.errors import Invalid
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import (
+    LISTING,
     NAME,
+    WATCH,
     Format,
     checked_selector,
     everywhere_option,
-    listing_option,
     option_of,
     target_of,
     target_options,
-    watch_option,
 )
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import jobs_table, not_checked_lines, workers_table
@@ -37,8 +37,8 @@ _STATES = [str(state) for state in JobState]
 
 @click.command("jobs")
 @target_options
-@listing_option
-@watch_option
+@LISTING
+@WATCH
 @everywhere_option("Jobs of all namespaces.")
 @click.option(
     "-l",
@@ -114,8 +114,8 @@ async def gather_jobs(client: ClusterClient, wanted: JobsWanted) -> JobList:
 
 @click.command("workers")
 @target_options
-@listing_option
-@watch_option
+@LISTING
+@WATCH
 def get_workers(output: Format, watch: bool, **options: Any) -> None:
     """List the worker clusters, with their connection, jobs, quota in use and last error."""
     target = target_of(options)

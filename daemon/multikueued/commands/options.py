@@ -69,6 +69,11 @@ def option_of(*names: str, completes: str, help: str, default: str | None = "") 
     return click.option(*names, type=NAME, default=default, shell_complete=completed_by(completes), help=help)
 
 
+def kubeconfig_option(text: str) -> Callable[[F], F]:
+    """The option that names kubeconfigs."""
+    return click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, shell_complete=FILES, help=text)
+
+
 def namespace_option(text: str) -> Callable[[F], F]:
     """The option -n."""
     return option_of("-n", "--namespace", completes="namespaces", help=text, default=None)
@@ -120,22 +125,14 @@ WORKER_CONTEXT: Final = click.option(
     shell_complete=completed_by("contexts"),
     help="The worker's context in the kubeconfig.",
 )
-KUBECONFIGS: Final = click.option(
-    "--kubeconfig", envvar="KUBECONFIG", show_envvar=True, shell_complete=FILES, help="A file, or several, merged."
-)
+KUBECONFIGS: Final = kubeconfig_option("A file, or several, merged.")
 WORKER_KUBECONFIG: Final = click.option(
     "--worker-kubeconfig",
     shell_complete=FILES,
     help="With the worker's context, if --kubeconfig does not have it.",
 )
 MANAGER_OPTIONS: Final = (
-    click.option(
-        "--kubeconfig",
-        envvar="KUBECONFIG",
-        show_envvar=True,
-        shell_complete=FILES,
-        help="How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account.",
-    ),
+    kubeconfig_option("How to reach the manager cluster. Without it: ~/.kube/config, or the pod's service account."),
     CONTEXT,
 )
 """Options that name the manager cluster."""
@@ -160,30 +157,21 @@ def target_options(command: F) -> F:
     return command
 
 
-def output_option(command: F) -> F:
-    """The option -o."""
-    return _output_option("How to print: wide has more columns; json and yaml have all fields.")(command)
-
-
-def listing_option(command: F) -> F:
-    """The option -o of a list whose entries have names."""
-    text = "How to print: wide has more columns; json and yaml have all fields; name has a name a line."
-    return _output_option(text, "name")(command)
-
-
 def _output_option(text: str, *more: Format) -> Callable[[F], F]:
     choice = click.Choice(["table", "wide", "json", "yaml", *more])
     return click.option("-o", "--output", type=choice, default="table", show_default=True, help=text)
 
 
-def watch_option(command: F) -> F:
-    """The option --watch."""
-    return click.option(
-        "-w",
-        "--watch",
-        is_flag=True,
-        help="Print anew every 2 seconds, or more rarely where reading takes long, until stopped.",
-    )(command)
+OUTPUT: Final = _output_option("How to print: wide has more columns; json and yaml have all fields.")
+LISTING: Final = _output_option(
+    "How to print: wide has more columns; json and yaml have all fields; name has a name a line.", "name"
+)
+"""Of a list whose entries have names."""
+WATCH: Final = click.option(
+    *("-w", "--watch"),
+    is_flag=True,
+    help="Print anew every 2 seconds, or more rarely where reading takes long, until stopped.",
+)
 
 
 def target_of(options: dict[str, Any]) -> ReportTarget:

@@ -16,7 +16,7 @@ from multikueue.core.model.objects import dig, name_of, uid
 from multikueue.core.model.workloads import has_members, was_rejected
 from multikueue.errors import Conflict, Forbidden, NotFound
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options
+from multikueued.commands.options import JOB_NAME, OUTPUT, Format, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.exits import FINDING, NOT_FOUND, CommandError
 from multikueued.reading.job_lookup import ManagerJob, find_job
@@ -42,7 +42,7 @@ class Retried:
 @click.command("retry")
 @JOB_NAME
 @target_options
-@output_option
+@OUTPUT
 def retry_command(job: str, output: Format, **options: Any) -> None:
     """Ask the workers that refuse JOB again, now; or have a JOB that was rejected looked at again.
 

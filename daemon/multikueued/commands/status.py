@@ -17,7 +17,7 @@ from rich.text import Text
 from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.quantities import MILLI, thousandths
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.options import OUTPUT, WATCH, Format, target_of, target_options
 from multikueued.commands.report_runner import Printed, exit_code_of, run
 from multikueued.commands.report_text import (
     daemon_line,
@@ -40,8 +40,8 @@ _WIDTH = 76
 
 @click.command("status")
 @target_options
-@output_option
-@watch_option
+@OUTPUT
+@WATCH
 def status(output: Format, watch: bool, **options: Any) -> None:
     """Show the workers, the queues, and what needs somebody.
 

@@ -14,11 +14,11 @@ from multikueue.core.model.quantities import is_in_bytes
 from multikueue.errors import Forbidden
 from multikueued.clusters import ClusterClient
 from multikueued.commands.options import (
+    OUTPUT,
     Duration,
     Format,
     everywhere_option,
     option_of,
-    output_option,
     target_of,
     target_options,
 )
@@ -35,7 +35,7 @@ _GI = 2**30
 
 @click.command("usage")
 @target_options
-@output_option
+@OUTPUT
 @everywhere_option("Of jobs of all namespaces.")
 @option_of("--queue", completes="queues", help="Only of jobs of this LocalQueue or ClusterQueue.")
 @option_of("--worker", completes="workers", help="Only of this worker.")

@@ -15,6 +15,7 @@ from multikueue.core.model.outside_text import one_line
 from multikueued.diagnosis.facts import Facts
 from multikueued.reports.remedies.audience import once
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, Remedy, Severity
+from multikueued.reports.waiting_jobs import as_seen_since
 from multikueued.reports.worker_facts import NotChecked, WorkerFacts
 
 LONGEST: Final = 1_000
@@ -139,8 +140,11 @@ class Diagnosis:
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
-    findings = once(*(check.findings(facts) for check in checks))
-    kept = sorted(findings, key=lambda finding: list(Severity).index(finding.severity))
+    seen: list[list[Finding]] = []
+    for check in checks:
+        earlier = [finding for findings in seen for finding in findings]
+        seen.append([as_seen_since(told, earlier) for told in check.findings(facts)])
+    kept = sorted(once(*seen), key=lambda finding: list(Severity).index(finding.severity))
     shown = (
         attrs.evolve(finding, where=legible(finding.where), why=legible(finding.why), told=legible(finding.told))
         for finding in kept

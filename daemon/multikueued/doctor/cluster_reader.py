@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Set
 from typing import Final
 
-import anyio
 import attrs
 
 from multikueue import JobKind
@@ -15,6 +14,7 @@ from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.errors import ApiError, Forbidden, NotFound, ServerFault, Unreadable
 from multikueue.runtime.workers.kueue_check import kueue_on
 from multikueued.clusters import ClusterClient
+from multikueued.few_at_a_time import few_at_a_time
 from multikueued.rbac.rules import OPTIONAL
 from multikueued.reports.worker_facts import NotChecked, Permission
 from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, WHO_AM_I, reviewed
@@ -126,19 +126,16 @@ class Sight:
         Raises:
             ApiError: see `items`.
         """
-        limiter, answered, refused = anyio.CapacityLimiter(AT_ONCE), dict[Permission, Permission](), list[ApiError]()
+        answered, refused = dict[Permission, Permission](), list[ApiError]()
 
         async def ask(permission: Permission) -> None:
             try:
-                async with limiter:
-                    allowed = await self._allowed(permission, user)
+                allowed = await self._allowed(permission, user)
                 answered[permission] = attrs.evolve(permission, allowed=allowed)
             except ApiError as error:
                 refused.append(error)
 
-        async with anyio.create_task_group() as tasks:
-            for permission in asked:
-                tasks.start_soon(ask, permission)
+        await few_at_a_time(AT_ONCE, ask, asked)
         if refused and not isinstance(refused[0], Forbidden | ServerFault | NotFound):
             raise refused[0]
         if refused:

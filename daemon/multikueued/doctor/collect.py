@@ -24,6 +24,7 @@ from multikueued.doctor.manager_reader import read_manager
 from multikueued.doctor.needs import OF_ONE, needs_of
 from multikueued.doctor.probe import Measure, ProbeResult, probe
 from multikueued.doctor.worker_reader import CONNECT, Rounds
+from multikueued.rbac.objects import Account
 from multikueued.reading.manager_lists import read_findings
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.waiting_jobs import MOST, waiting
@@ -38,8 +39,8 @@ class Examination:
     """The manager's."""
     daemon_namespace: str
     settings_file: Path | None = None
-    account: str = ""
-    """NAMESPACE/NAME of the daemon's service account; empty: that of its Deployment."""
+    account: Account | None = None
+    """The daemon's; None: that of its Deployment."""
     connect: Connect = CONNECT
     measure: Measure = probe
     tell: Callable[[str], None] = lambda text: None

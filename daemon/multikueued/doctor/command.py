@@ -15,7 +15,7 @@ from click.core import ParameterSource
 
 from multikueue.core.model.conditions import timestamp
 from multikueue.runtime.loop import utc_now
-from multikueued.commands.options import Format, confirmed, output_option, settings_option, target_of, target_options
+from multikueued.commands.options import OUTPUT, Format, confirmed, settings_option, target_of, target_options
 from multikueued.commands.rbac import AccountParameter
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.report_text import finding_lines
@@ -36,7 +36,7 @@ from multikueued.reports.worker_facts import NotChecked
 @click.option(
     "--service-account", type=AccountParameter(), help="The daemon's. Without it: that of the chart's Deployment."
 )
-@output_option
+@OUTPUT
 @click.option("--fix", is_flag=True, help="Show what may be mended by itself, ask, and do it.")
 @click.option("--yes", is_flag=True, help="With --fix: do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="The same as -o json.")
@@ -61,9 +61,9 @@ def doctor(
         raise click.UsageError("--yes is for --fix")
     kubectl = _kubectl(options["kubeconfig"], options["context"])
     target = target_of(options)
-    account = f"{service_account.namespace}/{service_account.name}" if service_account is not None else ""
     tell = partial(click.echo, err=True)
-    request = Examination(target.config, target.daemon_namespace, config_file, account, tell=tell, kubectl=kubectl)
+    where = target.config, target.daemon_namespace
+    request = Examination(*where, config_file, service_account, tell=tell, kubectl=kubectl)
 
     async def make(client: Any, now: datetime) -> Diagnosis:
         facts = await gather(client, request, now)

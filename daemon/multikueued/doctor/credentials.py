@@ -22,9 +22,7 @@ from multikueued.tokens.bound import bound_in, claims_of
 from multikueued.workers.addresses import is_own_machine
 from multikueued.workers.objects import location
 
-_REMEDIES: Final = {
-    Lack.ELSEWHERE: "run multikueue doctor where the daemon runs, or look at Active of its MultiKueueCluster"
-}
+_ELSEWHERE: Final = "run multikueue doctor where the daemon runs, or look at Active of its MultiKueueCluster"
 
 
 @attrs.frozen
@@ -41,14 +39,12 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
     worker = name_of(cluster)
     try:
         access = await access_to(sight.client, cluster, namespace)
-    except NoAccess as error:
-        if error.lack is Lack.UNUSABLE and profile_reference(cluster) is None:
+    except (NoAccess, Unreadable, ServerFault) as error:
+        lack = error.lack if isinstance(error, NoAccess) else None
+        if lack is Lack.UNUSABLE and profile_reference(cluster) is None:
             return HeldCredentials(KubeconfigFacts(location(cluster), problem=str(error.__cause__)), None)
-        who = _REMEDIES.get(error.lack, "")
+        who = _ELSEWHERE if lack is Lack.ELSEWHERE else ""
         sight.blind(f"{worker} itself, and when its credentials expire", str(error), who, worker=worker)
-        return None
-    except (Unreadable, ServerFault) as error:
-        sight.blind(f"{worker} itself, and when its credentials expire", str(error), worker=worker)
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way

@@ -9,11 +9,12 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.kinds import CONFIG_MAP, DEPLOYMENT
-from multikueue.core.model.names import SERVICE_ACCOUNT_USER, Json, ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, namespace_of
 from multikueue.errors import Forbidden, SettingsError
 from multikueued.diagnosis.facts import SETTINGS_FIELD, Installation
 from multikueued.doctor.cluster_reader import Sight
+from multikueued.rbac.objects import Account
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings, parse_settings
 
@@ -35,13 +36,13 @@ class Daemon:
     """Those of the chart, this one among them if it is one."""
 
 
-async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: str) -> Daemon:
+async def find_daemon(sight: Sight, file: Path | None, account: Account | None, namespace: str) -> Daemon:
     """Find the daemon's settings and account; what is not found is noted.
 
     Args:
         sight: of the manager.
         file: the settings, if they are named.
-        account: NAMESPACE/NAME of the service account, if it is named.
+        account: the service account, if it is named.
         namespace: of the Lease and the Secrets, for settings that name none.
 
     Raises:
@@ -64,16 +65,15 @@ async def find_daemon(sight: Sight, file: Path | None, account: str, namespace: 
     settings = settings or Settings()
     if file is None and not settings.namespace:
         settings = attrs.evolve(settings, namespace=namespace)
-    who = account or _account_of(deployment or {})
-    if not who:
+    account = account or _account_of(deployment or {})
+    if account is None:
         unknown = "nobody knows its service account"
         sight.blind("the daemon's permissions on the manager", unknown, "name it with --service-account NAMESPACE/NAME")
     installed = [
         _installation(each, said) for each, (said, _) in zip(deployments, found, strict=True) if said is not None
     ]
     running = tuple(each for each in installed if each.replicas > 0)
-    user = f"{SERVICE_ACCOUNT_USER}{who.replace('/', ':', 1)}" if who else ""
-    return Daemon(settings, known, user, source, running)
+    return Daemon(settings, known, account.user if account is not None else "", source, running)
 
 
 async def _deployments(sight: Sight) -> list[Json]:
@@ -90,9 +90,9 @@ def _installation(deployment: Json, settings: Settings) -> Installation:
     return Installation(key, 1 if replicas is None else int(replicas), settings)
 
 
-def _account_of(deployment: Json) -> str:
+def _account_of(deployment: Json) -> Account | None:
     name = dig(deployment, "spec", "template", "spec", "serviceAccountName")
-    return f"{ObjectKey.of(deployment).namespace}/{name}" if name else ""
+    return Account(namespace_of(deployment), str(name)) if name else None
 
 
 async def _settings_of(sight: Sight, deployment: Json, *, noted: bool) -> tuple[Settings | None, ObjectKey | None]:

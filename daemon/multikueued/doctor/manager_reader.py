@@ -29,7 +29,7 @@ from multikueue.core.model.objects import annotations_of, dig, name_of, uid
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube.kubernetes_yaml import KubernetesLoader
 from multikueued.diagnosis.checks.jobs import rejected
-from multikueued.diagnosis.checks.webhooks import ours
+from multikueued.diagnosis.checks.webhooks import ours, service_of
 from multikueued.diagnosis.facts import Facts, KueueFacts, MirrorFacts, MirrorWay, StatusWriter, WebhookFacts
 from multikueued.doctor.cluster_reader import Sight, needed, permissions
 from multikueued.doctor.credentials import HeldCredentials, held_for
@@ -230,8 +230,7 @@ async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:
     webhooks = WebhookFacts({name_of(configuration): configuration for configuration in listed})
     services: dict[ObjectKey, bool] = {}
     for entry in ours(attrs.evolve(facts, webhooks=webhooks)).values():
-        service = dig(entry, "clientConfig", "service") or {}
-        key = ObjectKey(str(service.get("namespace") or ""), str(service.get("name") or ""))
+        key = service_of(entry)
         there = await sight.exists(SERVICE, key, "the webhook's Service") if key.name else None
         if there is not None:
             services[key] = there

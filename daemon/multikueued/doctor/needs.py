@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from multikueue.core.model import workloads
-from multikueue.core.model.dependencies import MAX_LOOKED_FOR, RESOURCES, Dependency, dependencies_of
+from multikueue.core.model.dependencies import MAX_LOOKED_FOR, RESOURCES, dependencies_of
 from multikueue.core.model.kinds import CONFIG_MAP, SECRET
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.worker_names import namespace_on
@@ -28,14 +28,11 @@ def needs_of(objects: ManagerObjects) -> dict[str, tuple[Need, ...]]:
         workload, worker = chain.workload, workloads.cluster_name(chain.workload)
         if worker is None or state_of(chain) not in (JobState.STARTING, JobState.RUNNING):
             continue
-        for dependency in _looked_for(dependencies_of(workload)):
-            key = ObjectKey(namespace_on(workload, worker), dependency.name)
-            by_worker[worker].setdefault((dependency.kind, key), Need(dependency.kind, key, title(workload)))
+        for dependency in dependencies_of(workload):
+            if dependency.required and dependency.kind in _KINDS:
+                key = ObjectKey(namespace_on(workload, worker), dependency.name)
+                by_worker[worker].setdefault((dependency.kind, key), Need(dependency.kind, key, title(workload)))
     return {worker: tuple(needs.values()) for worker, needs in by_worker.items()}
-
-
-def _looked_for(needs: Iterable[Dependency]) -> Iterable[Dependency]:
-    return (dependency for dependency in needs if dependency.required and dependency.kind in _KINDS)
 
 
 async def missing(sight: Sight, needs: Sequence[Need]) -> tuple[Need, ...]:

@@ -9,6 +9,7 @@ import email.utils
 import statistics
 import time
 from collections.abc import Awaitable, Callable
+from functools import reduce
 from typing import Final, TypeAlias
 
 import aiohttp
@@ -59,10 +60,7 @@ async def probe(config: ClusterConfig) -> ProbeResult:
                     clocks += [clock] if clock is not None else []
     except (aiohttp.ClientError, OSError, TimeoutError, KubeconfigError) as error:
         return ProbeResult(error=str(error) or f"no answer within {DEADLINE:g} s")
-    known = clocks[0] if clocks else None
-    for narrower in clocks[1:]:
-        known = known.narrowed(narrower) if known is not None else narrower
-    return ProbeResult(statistics.median(taken), known)
+    return ProbeResult(statistics.median(taken), reduce(ClockBound.narrowed, clocks) if clocks else None)
 
 
 async def _date(session: aiohttp.ClientSession, config: ClusterConfig, sent: float) -> ClockBound | None:

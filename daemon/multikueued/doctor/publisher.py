@@ -29,6 +29,7 @@ from multikueued.doctor.cluster_reader import MANAGER, Sight
 from multikueued.doctor.credentials import kubeconfig_facts
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.worker_reader import CONNECT, DIAGNOSE, Rounds, lacking_of
+from multikueued.few_at_a_time import few_at_a_time
 from multikueued.reports.published import MOST, TOGETHER, Published, config_map, seen, slim, written
 from multikueued.reports.worker_facts import (
     ClockBound,
@@ -143,12 +144,10 @@ class KnownWorker:
     @property
     def to_publish(self) -> Published | None:
         """What is published."""
-        published = self.published
-        return (
-            None
-            if published is None
-            else attrs.evolve(published, facts=attrs.evolve(published.facts, used_up=self.share, mirrors=self.mirrors))
-        )
+        if self.published is None:
+            return None
+        facts = attrs.evolve(self.published.facts, used_up=self.share, mirrors=self.mirrors)
+        return attrs.evolve(self.published, facts=facts)
 
 
 @attrs.define(eq=False)
@@ -186,11 +185,11 @@ class FindingsPublisher:
         """Do what is due."""
         reached = {worker.name: worker for worker in self.reach()}
         self._known = {name: self._known.get(name, KnownWorker()) for name in reached}
-        now, interval = loop_time(), INTERVAL
+        now = loop_time()
         due = [
             worker
             for name, worker in reached.items()
-            if (probed := self._known[name].probed) is None or now >= probed + interval
+            if (probed := self._known[name].probed) is None or now >= probed + INTERVAL
         ]
         if due and now >= self._look_due:
             self._look_due = now + TICK if await self._look(due) else now + SOON
@@ -198,9 +197,8 @@ class FindingsPublisher:
             self._quotas_due = loop_time() + EVERY
             for name, worker in reached.items():
                 self._known[name].share, self._known[name].mirrors = worker.used_up(), worker.mirrors()
-            await self._read_quotas(
-                [worker for name, worker in reached.items() if loop_time() >= self._known[name].quotas_from]
-            )
+            readable = [worker for name, worker in reached.items() if loop_time() >= self._known[name].quotas_from]
+            await few_at_a_time(QUOTAS_AT_ONCE, self._read_quota, readable)
             self._changed = True
         gone = self._written.keys() - self._known.keys()
         if (self._changed or gone) and loop_time() >= self._write_due:
@@ -216,7 +214,6 @@ class FindingsPublisher:
             log.info("the manager does not say which kinds it serves", error=str(error))
             return False
         held = {worker.name: self._credentials(worker) for worker in due}
-        limiter = anyio.CapacityLimiter(AT_ONCE)
 
         async def visit(worker: Reached) -> None:
             here, known = frozenset({worker.name}), self._known[worker.name]
@@ -237,16 +234,13 @@ class FindingsPublisher:
                 self.clock(),
                 {worker.name: worker.deleted()},
             )
-            async with limiter:
-                try:
-                    await rounds.visit({worker.name: worker.config})
-                except Exception as error:  # of one worker: the others are looked at all the same
-                    log.error("unexpected exception", cluster=worker.name, exc_info=error)
+            try:
+                await rounds.visit({worker.name: worker.config})
+            except Exception as error:  # of one worker: the others are looked at all the same
+                log.error("unexpected exception", cluster=worker.name, exc_info=error)
             self._note(worker.name, rounds, manager)
 
-        async with anyio.create_task_group() as tasks:
-            for worker in due:
-                tasks.start_soon(visit, worker)
+        await few_at_a_time(AT_ONCE, visit, due)
         self._changed = True
         return True
 
@@ -280,20 +274,13 @@ class FindingsPublisher:
         known.queues_not_checked = rounds.queues_not_checked.get(name, ())
         known.quotas_from = loop_time() + SOON if queues is None else 0.0
 
-    async def _read_quotas(self, workers: list[Reached]) -> None:
-        limiter = anyio.CapacityLimiter(QUOTAS_AT_ONCE)
-        async with anyio.create_task_group() as tasks:
-            for worker in workers:
-                tasks.start_soon(self._read_quota, worker, limiter)
-
-    async def _read_quota(self, worker: Reached, limiter: anyio.CapacityLimiter) -> None:
+    async def _read_quota(self, worker: Reached) -> None:
         """Read a worker's queues; one that does not answer keeps what was seen last, with its time."""
         known = self._known[worker.name]
         if known.published is None:
             return
         try:
-            async with limiter:
-                queues = worker.watched() or await _listed(worker.client)
+            queues = worker.watched() or await _listed(worker.client)
             if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return

@@ -10,6 +10,7 @@ import functools
 import importlib.metadata
 import platform
 from collections.abc import Callable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from prometheus_client import Counter, Gauge, Histogram, ProcessCollector
@@ -49,25 +50,22 @@ class PlacementMetrics:
         def gauge(name: str, about: str) -> Children[Gauge]:
             return new(Gauge, f"placement_{name}", about, ("config",), MAX_CONFIGS)
 
-        self._selected = gauge("selected_clusters", "Clusters that a Placement, or labels, select for a config.")
-        self._listed = gauge("listed_clusters", "Clusters that a config lists.")
-        self._draining = gauge("draining_clusters", "Clusters that are not selected any more and still have work.")
-        self._since = gauge("decision_timestamp_seconds", "When the selection changed last, as far as was seen.")
+        self._gauges = {
+            "selected": gauge("selected_clusters", "Clusters that a Placement, or labels, select for a config."),
+            "listed": gauge("listed_clusters", "Clusters that a config lists."),
+            "draining": gauge("draining_clusters", "Clusters that are not selected any more and still have work."),
+            "since": gauge("decision_timestamp_seconds", "When the selection changed last, as far as was seen."),
+        }
+        """By field of the statistics."""
         about = "Better orders of a config that were not written."
         self._put_off: Children[Counter] = new(Counter, "placement_skipped_writes", about, ("config",), MAX_CONFIGS)
 
     def filled(self, config: str, figures: ConfigStatistics) -> None:
         """See `PlacementHook`."""
-        since = figures.since.timestamp() if figures.since is not None else None
-        values = (
-            (self._selected, figures.selected),
-            (self._listed, figures.listed),
-            (self._draining, figures.draining),
-            (self._since, since),
-        )
-        for metric, value in values:
+        for field, metric in self._gauges.items():
+            value = getattr(figures, field)
             if value is not None and (series := metric.within(config)) is not None:
-                series.set(value)
+                series.set(value.timestamp() if isinstance(value, datetime) else value)
 
     def put_off(self, config: str) -> None:
         """See `PlacementHook`."""
@@ -76,13 +74,13 @@ class PlacementMetrics:
 
     def released(self, config: str) -> None:
         """See `PlacementHook`."""
-        for gauge in (self._selected, self._listed, self._draining, self._since):
+        for gauge in self._gauges.values():
             gauge.remove(config)
         self._put_off.remove(config)
 
     def clear(self) -> None:
         """Forget what was seen: another process looks now."""
-        for gauge in (self._selected, self._listed, self._draining, self._since):
+        for gauge in self._gauges.values():
             gauge.clear()
 
 

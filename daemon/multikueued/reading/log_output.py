@@ -207,14 +207,11 @@ class LogShower:
                     self._start(pods, tasks)
                     self.is_late = True  # what comes now was not there when this began
                     if over and not self._open:
-                        self._check_something_was_there()
+                        if not self.positions:
+                            raise CommandError(self._why_nothing(), NOT_FOUND)
                         return
                 with anyio.move_on_after(self.wanted.every):
                     await (self._quiet.wait() if over else anyio.sleep_forever())
-
-    def _check_something_was_there(self) -> None:
-        if not self.positions:
-            raise CommandError(self._why_nothing(), NOT_FOUND)
 
     def _chosen(self, pods: tuple[Json, ...]) -> tuple[Json, ...]:
         return tuple(pod for pod in pods if self.wanted.pod in ("", name_of(pod)))
@@ -261,7 +258,7 @@ class LogShower:
                         self._told.add(uid(pod))
                         self.wanted.tell(f"pod {name_of(pod)}: {held_up}")
                 except ApiError as error:
-                    if not self._is_silence(error):
+                    if not isinstance(error, DeadlineExceeded):  # which only had nothing to say for long
                         self._tell(error)
                     if ended:
                         return
@@ -274,10 +271,6 @@ class LogShower:
 
     def _held_up(self, pod: Json) -> str:
         return held_up_by(pod, container_of(pod, self.wanted.container))
-
-    def _is_silence(self, error: ApiError) -> bool:
-        """Whether a stream only had nothing to say for long: it is asked for again."""
-        return isinstance(error, DeadlineExceeded)
 
     def _tell(self, error: ApiError) -> None:
         """Tell what goes wrong, once; go on only if it may pass.

@@ -118,7 +118,7 @@ async def read_objects(
             errors.append(error)
 
     async with anyio.create_task_group() as tasks:
-        for field, resource in _LISTS.items():
+        for resource, (field, _) in _LISTS.items():
             tasks.start_soon(read_list, field, resource)
         if daemon_namespace:
             tasks.start_soon(read_one, "lease", read_lease)
@@ -129,23 +129,14 @@ async def read_objects(
 
 
 _LISTS: Final = {
-    "checks": ADMISSION_CHECK,
-    "configs": MULTIKUEUE_CONFIG,
-    "clusters": MULTIKUEUE_CLUSTER,
-    "cluster_queues": CLUSTER_QUEUE,
-    "local_queues": LOCAL_QUEUE,
-    "workloads": WORKLOAD,
+    WORKLOAD: ("workloads", "Workloads"),
+    LOCAL_QUEUE: ("local_queues", "LocalQueues"),
+    CLUSTER_QUEUE: ("cluster_queues", "ClusterQueues"),
+    ADMISSION_CHECK: ("checks", "checks"),
+    MULTIKUEUE_CONFIG: ("configs", "configs"),
+    MULTIKUEUE_CLUSTER: ("clusters", "workers"),
 }
-"""By field of `ManagerObjects`."""
-_WORDS: Final = {
-    WORKLOAD: "Workloads",
-    LOCAL_QUEUE: "LocalQueues",
-    CLUSTER_QUEUE: "ClusterQueues",
-    ADMISSION_CHECK: "checks",
-    MULTIKUEUE_CONFIG: "configs",
-    MULTIKUEUE_CLUSTER: "workers",
-}
-"""What may not be listed, short enough for one line of a terminal together."""
+"""The field of `ManagerObjects`; and a word, so that all that may not be listed fits in a line of a terminal."""
 
 
 async def cluster_of(client: Reader, worker: str) -> Json:
@@ -200,7 +191,7 @@ def not_checked(objects: ManagerObjects, *more: str) -> tuple[str, ...]:
     """
     if not objects.unread:
         return ()
-    lacking = ", ".join([*(word for resource, word in _WORDS.items() if resource in objects.unread), *more])
+    lacking = ", ".join([*(word for resource, (_, word) in _LISTS.items() if resource in objects.unread), *more])
     ask = ""
     if WORKLOAD in objects.unread:
         ask = ": which worker has a job, and why it waits, shows the role of a viewer (multikueue rbac user)"

@@ -13,6 +13,7 @@ import attrs
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import ApiError, Invalid, NotFound
 from multikueue.protocols import Reader
+from multikueued.few_at_a_time import few_at_a_time
 from multikueued.reports.jobs import JobReport, JobState
 from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.remedy import Finding
@@ -47,13 +48,13 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
     running = [
         (report, named) for report in reports if report.state in _RUNNING and (named := _named(report)) is not None
     ]
-    limiter, unread = anyio.CapacityLimiter(AT_ONCE), set[Resource]()
-    waiting, troubles = {report for report, _ in running[:MOST]}, dict[JobReport, Finding]()
+    unread, troubles = set[Resource](), dict[JobReport, Finding]()
+    waiting = {report for report, _ in running[:MOST]}
 
-    async def ask(report: JobReport, resource: Resource, key: ObjectKey) -> None:
-        async with limiter:
-            if resource not in unread:
-                await look(report, resource, key)
+    async def ask(asked: tuple[JobReport, tuple[Resource, ObjectKey]]) -> None:
+        report, (resource, key) = asked
+        if resource not in unread:
+            await look(report, resource, key)
         waiting.discard(report)
 
     async def look(report: JobReport, resource: Resource, key: ObjectKey) -> None:
@@ -68,9 +69,7 @@ async def own_words(client: Reader, reports: Iterable[JobReport], now: datetime)
             troubles[report] = trouble
 
     with anyio.move_on_after(PATIENCE):
-        async with anyio.create_task_group() as tasks:
-            for report, (resource, key) in running[:MOST]:
-                tasks.start_soon(ask, report, resource, key)
+        await few_at_a_time(AT_ONCE, ask, running[:MOST])
     ordered = {report: troubles[report] for report, _ in running if report in troubles}
     return OwnWords(ordered, tuple(_gaps(len(running) - MOST, len(waiting))))
 

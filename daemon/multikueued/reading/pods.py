@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import attrs
@@ -16,14 +16,14 @@ from multikueue.core.model.outside_text import plain
 from multikueued.exits import NOT_FOUND, CommandError
 from multikueued.reading.owned import Owned
 from multikueued.reading.placed_job import PlacedJob
-from multikueued.reports.remedies.pod_remedies import PodReason, TroubledPod, reason_of_pod
+from multikueued.reports.events import EVER
+from multikueued.reports.remedies.pod_remedies import PodReason, reason_of_pod
 
 ENDED: Final = ("Succeeded", "Failed")
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 """Annotation of a pod: the container that is meant where none is named."""
 RETENTION: Final = "Finished copies vanish; set retention.finished to keep them"
 _RANK: Final = {"Running": 0, "Succeeded": 1, "Failed": 1}
-_EVER: Final = datetime.min.replace(tzinfo=UTC)
 
 
 @attrs.frozen
@@ -113,10 +113,10 @@ def _reason(why: PodReason) -> str:
     return why.message if why.reason == UNSCHEDULABLE and why.message else why.reason
 
 
-def troubled(listed: PodList) -> tuple[TroubledPod, ...]:
-    """The pods that do not run, and those that have failed."""
+def troubled(listed: PodList) -> dict[str, PodReason]:
+    """What the pods say that do not run, and those that have failed; by name."""
     unready = (pod for pod in listed.pods if pod.phase != "Succeeded" and pod.ready < len(pod.containers))
-    return tuple(TroubledPod(pod.name, pod.why) for pod in unready if pod.why.reason)
+    return {pod.name: pod.why for pod in unready if pod.why.reason}
 
 
 def phase_of(pod: Json) -> str:
@@ -163,7 +163,7 @@ def held_up_by(pod: Json, container: str) -> str:
 
 def created(pod: Json) -> datetime:
     """When it was created."""
-    return created_at(pod) or _EVER
+    return created_at(pod) or EVER
 
 
 def in_order(pods: Iterable[Json]) -> list[Json]:

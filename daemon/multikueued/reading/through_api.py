@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.model.conditions import created_at, parse_timestamp
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
@@ -19,6 +18,7 @@ from multikueue.kube import ClientOptions, KubeClient
 from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
 from multikueued.exits import USAGE, CommandError
+from multikueued.few_at_a_time import few_at_a_time
 from multikueued.reading.api_log import show_log
 from multikueued.reading.asked import Asked
 from multikueued.reading.job_lookup import job_named
@@ -29,7 +29,7 @@ from multikueued.reading.source import Explained, JobList, JobsWanted
 from multikueued.reading.structured import read_as
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation, with_job
-from multikueued.reports.jobs import JobReport, JobState, in_place
+from multikueued.reports.jobs import JobReport, in_place
 from multikueued.reports.remedies.remedy import is_name
 from multikueued.reports.typenames import WORKLOAD_TYPE, JobName, is_called
 from multikueued.reports.waiting_jobs import HELD_UP, with_causes
@@ -84,7 +84,7 @@ class ThroughApi:
             if len(wanted) > 1:
                 with suppress(ApiError):
                     await read("", wanted)  # who may ask for all of them
-            await _a_few_at_a_time(read_one, unread[:MOST_NAMESPACES])
+            await few_at_a_time(AT_ONCE, read_one, unread[:MOST_NAMESPACES])
         return known, (f"causes of jobs in {', '.join(unread)}",) if unread else ()
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained | None:
@@ -161,20 +161,8 @@ class ThroughApi:
             jobs.extend((await self.client.list(REMOTE_JOB, namespace=name)).items)
 
         names = [ObjectKey.of(namespace).name for namespace in (await self.client.list(NAMESPACES)).items]
-        await _a_few_at_a_time(read, names)
+        await few_at_a_time(AT_ONCE, read, names)
         return jobs
-
-
-async def _a_few_at_a_time(read: Callable[[str], Awaitable[None]], namespaces: Iterable[str]) -> None:
-    limiter = anyio.CapacityLimiter(AT_ONCE)
-
-    async def in_turn(namespace: str) -> None:
-        async with limiter:
-            await read(namespace)
-
-    async with anyio.create_task_group() as tasks:
-        for namespace in namespaces:
-            tasks.start_soon(in_turn, namespace)
 
 
 @attrs.frozen
@@ -184,21 +172,9 @@ class _Events:
 
 def report_of(job: Json) -> JobReport:
     """A job of the API as a line."""
-    status: dict[str, Any] = job["status"]
-    return JobReport(
-        job=str(status.get("job") or ""),
-        namespace=ObjectKey.of(job).namespace,
-        state=read_as(JobState, status.get("state")),
-        worker=str(status.get("cluster") or ""),
-        offered_to=tuple(status.get("offeredTo") or ()),
-        queue=str(status.get("queue") or ""),
-        cluster_queue=str(status.get("clusterQueue") or ""),
-        workload=str(status.get("workload") or ""),
-        user="",
-        created=created_at(job),
-        since=parse_timestamp(status.get("since")),
-        reason=str(status.get("reason") or ""),
-    )
+    metadata, status = job["metadata"], job["status"]
+    own = {"namespace": metadata["namespace"], "created": metadata.get("creationTimestamp")}
+    return read_as(JobReport, {**status, **own, "worker": status.get("cluster", "")})
 
 
 def _is_meant(wanted: JobName, job: Json) -> bool:

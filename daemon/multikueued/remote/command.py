@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Final
 
 import anyio
 import click
@@ -16,14 +16,14 @@ from multikueued.commands.options import (
     CLIENT,
     CONTAINER,
     JOB_NAME,
+    LISTING,
     NAME,
+    WATCH,
     Duration,
     Format,
-    listing_option,
     option_of,
     target_of,
     target_options,
-    watch_option,
 )
 from multikueued.commands.report_runner import Printed, run
 from multikueued.commands.tables import age, table
@@ -34,27 +34,24 @@ from multikueued.reading.log_output import NEWLINE, LogSelection
 from multikueued.reading.pods import PodList
 from multikueued.settings.config import Settings
 
-F = TypeVar("F", bound=Callable[..., Any])
 LINE_END = "\r\n"
 
 
-def origin_option(command: F) -> F:
-    """The origin label of copies."""
-    return click.option(
-        "--origin",
-        type=NAME,
-        default=str(Settings().origin),
-        show_default=True,
-        help="The daemon's setting origin: the label of its copies.",
-    )(command)
+ORIGIN: Final = click.option(
+    "--origin",
+    type=NAME,
+    default=str(Settings().origin),
+    show_default=True,
+    help="The daemon's setting origin: the label of its copies.",
+)
 
 
 @click.command("pods")
 @JOB_NAME
 @target_options
-@origin_option
-@listing_option
-@watch_option
+@ORIGIN
+@LISTING
+@WATCH
 def pods_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
     """List the pods of JOB on the worker that has it.
 
@@ -90,7 +87,7 @@ def pods_table(listed: PodList, now: datetime, width: int | None, *, wide: bool)
 @click.command("logs")
 @JOB_NAME
 @target_options
-@origin_option
+@ORIGIN
 @click.option("-f", "--follow", is_flag=True, help="Wait for more until JOB has ended, also when it moves.")
 @click.option("--all-pods", is_flag=True, help="Of all its pods; each line begins with [WORKER/POD].")
 @CONTAINER

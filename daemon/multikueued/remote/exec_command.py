@@ -28,7 +28,7 @@ from multikueued.reading.owned import Owned
 from multikueued.reading.pod_lookup import LocatorOfManager, WorkerPods, why_no_pods
 from multikueued.reading.pods import container_of, has_ended, in_order, phase_of
 from multikueued.reading.worker_access import OPTIONS, told_of, worker_config
-from multikueued.remote.command import origin_option
+from multikueued.remote.command import ORIGIN
 
 CHUNK: Final = 32 << 10
 """Bytes of input that are sent at a time."""
@@ -80,7 +80,7 @@ GRANT: Final = "multikueue rbac worker --exec"
 @JOB_NAME
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, required=True)
 @target_options
-@origin_option
+@ORIGIN
 @CONTAINER
 @click.option("-i", "--stdin", is_flag=True, help="Pass on what is typed here, or comes through a pipe.")
 @click.option("-t", "--tty", is_flag=True, help="Give the command a terminal.")

@@ -9,13 +9,13 @@ import attrs
 import click
 
 from multikueued.clusters import ClusterClient
-from multikueued.commands.options import JOB_NAME, Format, output_option, target_of, target_options, watch_option
+from multikueued.commands.options import JOB_NAME, OUTPUT, WATCH, Format, target_of, target_options
 from multikueued.commands.report_runner import Printed, exit_code_of, run
 from multikueued.commands.report_text import events_lines, explanation_lines, finding_lines, not_checked_lines
 from multikueued.commands.tables import paragraph
 from multikueued.reading.api_first import ask
 from multikueued.reading.asked import Asked
-from multikueued.remote.command import origin_option
+from multikueued.remote.command import ORIGIN
 from multikueued.remote.explained_pods import JobPods
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import Explanation
@@ -25,9 +25,9 @@ from multikueued.reports.unqueued import Unqueued
 @click.command("explain")
 @JOB_NAME
 @target_options
-@origin_option
-@output_option
-@watch_option
+@ORIGIN
+@OUTPUT
+@WATCH
 def explain_command(job: str, origin: str, output: Format, watch: bool, **options: Any) -> None:
     """Say why JOB is where it is, what happens next, and what to do.
 
@@ -80,8 +80,8 @@ class EventList:
 @click.command("events")
 @JOB_NAME
 @target_options
-@output_option
-@watch_option
+@OUTPUT
+@WATCH
 def events_command(job: str, output: Format, watch: bool, **options: Any) -> None:
     """List the events of JOB and its Workload on the manager, in the order of time.
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import timestamp
+from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.outside_text import plain
 from multikueued.reports.remedies.remedy import filled
 
@@ -70,6 +72,13 @@ class EndingCopy:
     def is_overdue(self, now: datetime) -> bool:
         """Whether it is there for longer than its pods may need to end, and a minute."""
         return self.orphaned or (self.due is not None and self.due <= now)
+
+    def is_given_up(self, worker: str, cluster: Json, workloads: Iterable[Json]) -> bool:
+        """Whether somebody has said that nobody waits for it: on its worker's MultiKueueCluster, or on one of these
+        Workloads of the manager.
+        """
+        own = [workload for workload in workloads if ObjectKey.of(workload) == self.workload]
+        return is_given_up(self.uid, self.created, worker, annotations_of(cluster), own)
 
     def why(self, now: datetime) -> str:
         """What it waits for, or who holds it."""

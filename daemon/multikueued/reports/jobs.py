@@ -77,21 +77,21 @@ class JobReport:
     """TYPE/NAME."""
     namespace: str
     state: JobState
-    worker: str
+    worker: str = ""
     """The recorded worker; empty: none."""
-    offered_to: tuple[str, ...]
+    offered_to: tuple[str, ...] = ()
     """The workers that are asked."""
-    queue: str
+    queue: str = ""
     """The LocalQueue."""
-    cluster_queue: str
-    workload: str
+    cluster_queue: str = ""
+    workload: str = ""
     """Name of the Workload."""
-    user: str
+    user: str = ""
     """Value of the user label; empty: none, or no label was named."""
-    created: datetime | None
-    since: datetime | None
+    created: datetime | None = None
+    since: datetime | None = None
     """Since when it is in this state, as far as that is known."""
-    reason: str
+    reason: str = ""
     """Why it is in this state: what somebody has to mend, or the words of Kueue, the check, or the worker."""
     place: int | None = None
     """Its place, 1 is next: without quota in its ClusterQueue, held among those that share a worker with it."""

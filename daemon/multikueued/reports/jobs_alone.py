@@ -24,20 +24,13 @@ def has_queue(job: Json) -> bool:
 def job_alone(job: Json, user_label: str = "") -> JobReport:
     """Report a job by itself; which worker has it is not known."""
     gvk = GVK.of(job["apiVersion"], job["kind"])
-    created = created_at(job)
     return JobReport(
         job=f"{type_of(gvk)}/{name_of(job)}",
         namespace=ObjectKey.of(job).namespace,
         state=_state(job, _KINDS.get(gvk)),
-        worker="",
-        offered_to=(),
         queue=labels_of(job).get(QUEUE_LABEL, ""),
-        cluster_queue="",
-        workload="",
         user=labels_of(job).get(user_label, ""),
-        created=created,
-        since=None,
-        reason="",
+        created=created_at(job),
     )
 
 

@@ -6,7 +6,7 @@ and words without addresses. Clocks are told relative to the manager's: the read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -17,7 +17,6 @@ from cattrs.preconf.orjson import make_converter
 
 from multikueue.core.model.conditions import condition, parse_timestamp, timestamp
 from multikueue.core.model.names import GVK, Json, ObjectKey
-from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker
@@ -167,8 +166,18 @@ def _read(name: str, text: object) -> Published | None:
         return None
 
 
-_SPEC: Final = ("cohortName", "cohort", "stopPolicy", "admissionChecks", "admissionChecksStrategy")
-"""What is kept of a ClusterQueue's spec beside its quotas."""
+def _figures(*fields: str) -> list[Json]:
+    return [{"name": None, "resources": [dict.fromkeys(("name", *fields))]}]
+
+
+_SLIM: Final = {
+    "spec": {
+        **dict.fromkeys(("cohortName", "cohort", "stopPolicy", "admissionChecks", "admissionChecksStrategy")),
+        "resourceGroups": [{"coveredResources": None, "flavors": _figures("nominalQuota", "borrowingLimit")}],
+    },
+    "status": {"flavorsUsage": _figures("total", "borrowed"), "flavorsReservation": _figures("total")},
+}
+"""What is kept of a ClusterQueue, in its form: None stands for a value as it is."""
 
 
 def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
@@ -179,38 +188,23 @@ def slim(queues: QueuesOnWorker) -> QueuesOnWorker:
 
 
 def _slim(queue: Json) -> Json:
-    spec: Json = {field: value for field in _SPEC if (value := dig(queue, "spec", field)) is not None}
-    spec["resourceGroups"] = [
-        {
-            "coveredResources": group.get("coveredResources") or [],
-            "flavors": _amounts(group.get("flavors"), ("nominalQuota", "borrowingLimit")),
-        }
-        for group in dig(queue, "spec", "resourceGroups") or []
-    ]
-    status: Json = {
-        "flavorsUsage": _amounts(dig(queue, "status", "flavorsUsage"), ("total", "borrowed")),
-        "flavorsReservation": _amounts(dig(queue, "status", "flavorsReservation"), ("total",)),
-    }
+    slimmed: Json = {"spec": {}, "status": {}, **_of_form(queue, _SLIM)}
     active = condition(queue, "Active")
     if active is not None:
         shown: Json = {"type": "Active", "status": active.get("status")}
         if shown["status"] == "False":
             shown |= {field: plain(str(active.get(field) or "")) for field in ("reason", "message")}
-        status["conditions"] = [shown]
-    return {"spec": spec, "status": status}
+        slimmed["status"]["conditions"] = [shown]
+    return slimmed
 
 
-def _amounts(flavors: Iterable[Json] | None, fields: tuple[str, ...]) -> list[Json]:
-    return [
-        {
-            "name": flavor.get("name"),
-            "resources": [
-                {
-                    "name": resource.get("name"),
-                    **{field: resource[field] for field in fields if resource.get(field) is not None},
-                }
-                for resource in flavor.get("resources") or []
-            ],
-        }
-        for flavor in flavors or []
-    ]
+def _of_form(value: Any, form: Any) -> Any:
+    """What a form names of a value: of an object its fields, of a list the same of each entry."""
+    match form:
+        case dict():
+            return {
+                field: _of_form(value[field], inner) for field, inner in form.items() if value.get(field) is not None
+            }
+        case list():
+            return [_of_form(entry, form[0]) for entry in value]
+    return value

@@ -84,6 +84,15 @@ def sums(flavors: Iterable[Json] | None, field: str) -> Counter[str]:
     return _by_resource(_by_flavor(flavors, field))
 
 
+def held(entries: Iterable[Json] | None, field: str) -> Counter[str]:
+    """What entries together have of each resource in a field, in thousandths."""
+    total: Counter[str] = Counter()
+    for entry in entries or []:
+        for resource, amount in (entry.get(field) or {}).items():
+            total[resource] += thousandths(amount)
+    return total
+
+
 def _by_flavor(flavors: Iterable[Json] | None, field: str) -> Counter[tuple[str, str]]:
     total: Counter[tuple[str, str]] = Counter()
     for flavor in flavors or []:

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.adapters.declaration import usual_plural
 from multikueue.adapters.registry import AVAILABLE
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.name_lists import alike, listed, question
@@ -60,14 +61,14 @@ def type_name(workload: Json) -> str:
 
 def resource_of(type: str) -> Resource | None:
     """The built-in job kind of that TYPE."""
-    return next((resource for gvk, resource in _BUILTIN.items() if type in names_of(gvk, resource.plural)), None)
+    return next((resource for gvk, resource in _BUILTIN.items() if type in names_of(gvk)), None)
 
 
-def names_of(gvk: GVK, plural: str = "") -> set[str]:
+def names_of(gvk: GVK) -> set[str]:
     """What a kind may be called: `job`, `jobs`, `job.batch`, `jobs.batch`; with its group only, where the rest is the
     name of a built-in kind of another group."""
     kind = gvk.kind.lower()
-    plain = {kind, plural or f"{kind}s"}
+    plain = {kind, _BUILTIN[gvk].plural if gvk in _BUILTIN else usual_plural(gvk.kind)}
     free = {name for name in plain if _TAKEN.get(name, gvk.group) == gvk.group}
     return free | ({f"{name}.{gvk.group}" for name in plain} if gvk.group else set())
 
@@ -78,8 +79,7 @@ def is_called(type: str, kind: str) -> bool:
         return type in ("", *_WORKLOAD_NAMES)
     known = resource_of(kind)
     name, _, group = kind.partition(".")
-    names = names_of(known.gvk, known.plural) if known is not None else names_of(GVK(group, "", name))
-    return type in ("", kind) or type in names
+    return type in ("", kind, *names_of(known.gvk if known is not None else GVK(group, "", name)))
 
 
 def matching(name: JobName, workloads: Iterable[Json]) -> list[Json]:
@@ -133,9 +133,7 @@ def _fits(name: JobName, workload: Json) -> bool:
     ]
     job = owner(workload)
     named = members if has_members(workload) else [(job.gvk, job.name)] if job is not None else []
-    return any(
-        called == name.name and (not name.type or name.type in names_of(gvk, _plural(gvk))) for gvk, called in named
-    )
+    return any(called == name.name and (not name.type or name.type in names_of(gvk)) for gvk, called in named)
 
 
 def title(workload: Json) -> str:
@@ -148,7 +146,3 @@ def _with_group(workload: Json) -> str:
     kind, _, name = type_name(workload).partition("/")
     group = job.gvk.group if job is not None and not has_members(workload) and "." not in kind else ""
     return f"{kind}.{group}/{name}" if group else f"{kind}/{name}"
-
-
-def _plural(gvk: GVK) -> str:
-    return _BUILTIN[gvk].plural if gvk in _BUILTIN else ""

@@ -12,8 +12,9 @@ from multikueue.core.dispatchers.scored.score import COST
 from multikueue.core.model import workloads
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.quantities import MILLI, thousandths
+from multikueue.core.model.quantities import MILLI
 from multikueued.reports.jobs import placements
+from multikueued.reports.quotas import held
 from multikueued.reports.worker_queues import local_queue_of
 from multikueued.reports.workers import reserved
 
@@ -84,12 +85,12 @@ def holdings(workload: Json) -> Iterator[Holding]:
     """What a Workload has held of workers, the earliest first.
 
     Its placements say when it had which worker; how much it held before its last admission is not noted, so that counts
-    for all of them.
+    for all of them; of one without quota, what it asks for as Kueue notes it.
     """
-    amounts: Counter[str] | None = None
+    amounts, asked = Counter[str](), dig(workload, "status", "resourceRequests")
     for place in placements(workload):
         if place.since is not None:
-            amounts = amounts if amounts is not None else reserved(workload) or _requested(workload)
+            amounts = amounts or reserved(workload) or held(asked, "resources")
             payer = Payer(ObjectKey.of(workload).namespace, local_queue_of(workload).name, place.worker, "")
             yield Holding(payer, place.since, place.until, amounts)
 
@@ -110,15 +111,6 @@ def used(
             since = holding.since if begin is None else max(begin, holding.since)
             amounts = Counter({name: round(amount * seconds) for name, amount in holding.amounts.items()})
             yield attrs.evolve(holding.payer, cost=costs.get(holding.payer.worker, "")), since, amounts
-
-
-def _requested(workload: Json) -> Counter[str]:
-    """What a Workload without quota asks for, as Kueue notes it."""
-    asked: Counter[str] = Counter()
-    for request in dig(workload, "status", "resourceRequests") or []:
-        for resource, amount in (request.get("resources") or {}).items():
-            asked[resource] += thousandths(amount)
-    return asked
 
 
 def usage_report(
@@ -155,10 +147,7 @@ def usage_report(
         jobs.update(payers)
     uses = (
         Use(
-            payer.namespace,
-            payer.queue,
-            payer.worker,
-            payer.cost,
+            **attrs.asdict(payer),
             jobs=jobs[payer],
             seconds={name: amount / MILLI for name, amount in sorted(total.items())},
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import attrs
@@ -64,7 +64,7 @@ def quota_mismatch(workload: Json, queues: QueuesOnWorker, names: WorkerNames) -
     if flaw := queue_flaw(queues, leads):
         about = {"kind": "ClusterQueue", "name": leads}
         return Reason(Cause.QUEUE_INACTIVE, f'ClusterQueue "{leads}" {flaw}', about=about)
-    limits = dict(_limits(queues.cluster[leads]))
+    limits = _limits(queues.cluster[leads])
     assigned = dig(workload, "status", "admission", "podSetAssignments") or []
     for entry in assigned:
         for resource, amount in (entry.get("resourceUsage") or {}).items():
@@ -97,7 +97,7 @@ def queue_flaw(queues: QueuesOnWorker, name: str) -> str:
     return f"is not active ({words})" if active.get("status") == "False" else ""
 
 
-def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
+def _limits(queue: Json) -> dict[str, list[float]]:
     """What a ClusterQueue could give of each resource, by flavor, in thousandths."""
     limits: dict[str, list[float]] = {}
     borrows = bool(cohort_of(queue))
@@ -107,4 +107,4 @@ def _limits(queue: Json) -> Iterator[tuple[str, list[float]]]:
                 nominal, more = thousandths(entry.get("nominalQuota") or 0), entry.get("borrowingLimit")
                 limit = UNLIMITED if borrows and more is None else nominal + (thousandths(more) if borrows else 0)
                 limits.setdefault(entry["name"], []).append(limit)
-    yield from limits.items()
+    return limits

@@ -13,12 +13,11 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.quantities import thousandths
 from multikueue.core.model.second_names import why_nothing_new
 from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
-from multikueued.reports.quotas import WorkerQuota, amounts, quota_of
+from multikueued.reports.quotas import WorkerQuota, amounts, held, quota_of
 
 
 @attrs.frozen
@@ -29,24 +28,24 @@ class WorkerReport:
     state: WorkerState
     """`Connected`, `Degraded` (a kind cannot be used there), `Lost`, `NotConnected` (never was, or its kubeconfig is
     refused), `Missing` (a MultiKueueConfig lists it, and there is no such MultiKueueCluster)."""
-    cordoned: bool
-    since: datetime | None
+    cordoned: bool = False
+    since: datetime | None = None
     """Since when it is connected, or not."""
-    running: int
+    running: int = 0
     """Jobs that have it recorded."""
-    waiting: int
+    waiting: int = 0
     """Jobs that are offered to it."""
-    used: Mapping[str, str]
+    used: Mapping[str, str] = attrs.field(factory=dict)
     """What the jobs that run there have reserved on the manager, by resource."""
-    quota: WorkerQuota
+    quota: WorkerQuota = attrs.field(factory=WorkerQuota)
     """What the worker has for jobs from here, as the daemon saw it."""
-    error: str
+    error: str = ""
     """Why it is not connected, or not usable for some kind."""
-    cause: str
+    cause: str = ""
     """What is wrong, as `SecretMissing` or `NoAnswer`; empty: nothing, or the words alone tell."""
-    attempts: int
-    next_attempt: datetime | None
-    checks: tuple[str, ...]
+    attempts: int = 0
+    next_attempt: datetime | None = None
+    checks: tuple[str, ...] = ()
     """The AdmissionChecks that lead to it; empty: no MultiKueueConfig lists it."""
     cordon: str = ""
     """Why it is cordoned, or held as another name of a cluster; empty: it is not."""
@@ -68,35 +67,27 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
     checks = {check: objects.workers_of(check) for check in sorted(objects.our_checks)}
     names = {*objects.clusters_by_name, *(name for listed in checks.values() for name in listed)}
     return tuple(
-        _report(
-            name,
-            objects,
-            (running[name], waiting[name]),
-            used.get(name, {}),
-            quota_of(
+        attrs.evolve(
+            _connection(name, objects),
+            running=running[name],
+            waiting=waiting[name],
+            used=used.get(name, {}),
+            quota=quota_of(
                 objects.published.get(name),
                 map(objects.names_on(name).local_queue, objects.local_queues_for.get(name, ())),
             ),
-            tuple(check for check, listed in checks.items() if name in listed),
+            checks=tuple(check for check, listed in checks.items() if name in listed),
         )
         for name in sorted(names)
     )
 
 
-def _report(
-    name: str,
-    objects: ManagerObjects,
-    counts: tuple[int, int],
-    used: Mapping[str, str],
-    quota: WorkerQuota,
-    checks: tuple[str, ...],
-) -> WorkerReport:
-    running, waiting = counts
+def _connection(name: str, objects: ManagerObjects) -> WorkerReport:
+    """What its MultiKueueCluster says of a worker."""
     cluster = objects.clusters_by_name.get(name)
     if cluster is None:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
-        counted = running, waiting, used, quota
-        return WorkerReport(name, WorkerState.MISSING, False, None, *counted, error, "", 0, None, checks)
+        return WorkerReport(name, WorkerState.MISSING, error=error)
     said, hold = objects.cluster_answers[name], why_nothing_new(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
@@ -104,15 +95,10 @@ def _report(
         state=said.state,
         cordoned=bool(hold),
         since=said.since,
-        running=running,
-        waiting=waiting,
-        used=used,
-        quota=quota,
         error=said.error or flaws,
         cause=said.cause or next(filter(None, said.causes.values()), ""),
         attempts=said.failures,
         next_attempt=said.next_attempt,
-        checks=checks,
         cordon=hold,
         same_as=said.same_as,
     )
@@ -130,11 +116,7 @@ def _used(objects: ManagerObjects) -> dict[str, dict[str, str]]:
 
 def reserved(workload: Json) -> Counter[str]:
     """What a Workload holds of the manager's quota, in thousandths by resource."""
-    held: Counter[str] = Counter()
-    for assignment in dig(workload, "status", "admission", "podSetAssignments") or []:
-        for resource, amount in (assignment.get("resourceUsage") or {}).items():
-            held[resource] += thousandths(amount)
-    return held
+    return held(dig(workload, "status", "admission", "podSetAssignments"), "resourceUsage")
 
 
 def digest_in_use(cluster: Json) -> str:

@@ -13,7 +13,7 @@ import click
 import structlog
 
 from multikueue.kube import load_incluster
-from multikueued.commands.options import CONTEXT, FILE, FILES, named_cluster
+from multikueued.commands.options import CONTEXT, FILE, kubeconfig_option, named_cluster
 from multikueued.exits import known_error
 from multikueued.run.daemon import serve
 from multikueued.run.leadership import collected_rarely
@@ -27,12 +27,8 @@ from multikueued.settings.kueue_configuration import Remark
 
 @click.command()
 @click.option("--config", "config", type=FILE, help="Settings, in YAML. Without it every setting has its default.")
-@click.option(
-    "--kubeconfig",
-    envvar="KUBECONFIG",
-    show_envvar=True,
-    shell_complete=FILES,
-    help="How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account.",
+@kubeconfig_option(
+    "How to reach the manager cluster: a file, or several, merged. Without it: the pod's service account."
 )
 @CONTEXT
 @click.option("--check", is_flag=True, help="Only say what is wrong with the settings: no cluster is needed.")

@@ -7,8 +7,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 import anyio
@@ -49,10 +49,9 @@ class Heartbeat:
         return max(self._lag, anyio.current_time() - self._last - HEARTBEAT)
 
 
-@asynccontextmanager
-async def serving(
+def serving(
     settings: ServingSettings, metrics: Metrics, why_not_ready: Callable[[], str | None]
-) -> AsyncIterator[int]:
+) -> AbstractAsyncContextManager[int]:
     """Serve while the context lasts; it yields the port.
 
     Args:
@@ -63,23 +62,15 @@ async def serving(
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    heartbeat = Heartbeat(metrics.lagged)
-    application = _application(None if settings.metrics.secure else metrics, heartbeat, why_not_ready)
-    where = settings.bind_address, settings.port
-    async with listening(application, *where, settings="serving", beside=heartbeat.run) as port:
-        yield port
+    heartbeat, application = Heartbeat(metrics.lagged), web.Application()
 
-
-def _application(
-    metrics: Metrics | None, heartbeat: Heartbeat, why_not_ready: Callable[[], str | None]
-) -> web.Application:
     def why_not_alive() -> str | None:
         lag = heartbeat.lag
         return f"the loop is {lag:.1f} s late" if lag > MAX_LAG else None
 
-    application = web.Application()
     application.router.add_get("/healthz", health_check(why_not_alive))
     application.router.add_get("/readyz", health_check(why_not_ready))
-    if metrics is not None:
+    if not settings.metrics.secure:
         application.router.add_get("/metrics", Exposition(metrics).show)
-    return application
+    where = settings.bind_address, settings.port
+    return listening(application, *where, settings="serving", beside=heartbeat.run)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from enum import Enum
 from functools import partial
+from http import HTTPStatus
 from typing import Final
 
 import anyio
@@ -36,47 +36,37 @@ REVIEWS: Final = 2
 log = structlog.get_logger(__name__)
 
 
-class AccessVerdict(Enum):
-    """What is answered, as HTTP status."""
-
-    ALLOWED = 200
-    UNKNOWN = 401
-    FORBIDDEN = 403
-    UNCLEAR = 503
-    """The manager's API server does not say."""
-
-
 @attrs.define(eq=False)
 class Readers:
     """Who may read metrics, by the manager cluster's word."""
 
     create: Create
     """Asks the manager's API server."""
-    _verdicts: KeptAnswers[str, AccessVerdict] = attrs.field(init=False, repr=False)
+    _verdicts: KeptAnswers[str, HTTPStatus] = attrs.field(init=False, repr=False)
     """By digest of the token."""
 
     @_verdicts.default
-    def _kept_verdicts(self) -> KeptAnswers[str, AccessVerdict]:
+    def _kept_verdicts(self) -> KeptAnswers[str, HTTPStatus]:
         turns = anyio.CapacityLimiter(REVIEWS)
-        return KeptAnswers(ALLOWED_FOR, REFUSED_FOR, TOKENS, turns, lambda verdict: verdict is AccessVerdict.ALLOWED)
+        return KeptAnswers(ALLOWED_FOR, REFUSED_FOR, TOKENS, turns, lambda verdict: verdict is HTTPStatus.OK)
 
-    async def verdict(self, authorization: str) -> AccessVerdict:
-        """Whether the sender of this header may read metrics."""
+    async def verdict(self, authorization: str) -> HTTPStatus:
+        """Whether the sender of this header may read metrics, as the status of the answer."""
         token = bearer_token(authorization)
         if not token:
-            return AccessVerdict.UNKNOWN
+            return HTTPStatus.UNAUTHORIZED
         try:
             return await self._verdicts.of(digest_of(token), partial(self._ask, token))
         except (ApiError, TimeoutError) as error:
             log.warning("cannot tell who may read metrics", error=str(error) or "no answer in time")
-            return AccessVerdict.UNCLEAR
+            return HTTPStatus.SERVICE_UNAVAILABLE
 
-    async def _ask(self, token: str) -> AccessVerdict:
+    async def _ask(self, token: str) -> HTTPStatus:
         user = await user_of_token(self.create, token)
         if user is None:
-            return AccessVerdict.UNKNOWN
+            return HTTPStatus.UNAUTHORIZED
         allowed = await may(self.create, user, nonResourceAttributes={"path": PATH, "verb": "get"})
-        return AccessVerdict.ALLOWED if allowed else AccessVerdict.FORBIDDEN
+        return HTTPStatus.OK if allowed else HTTPStatus.FORBIDDEN
 
 
 @asynccontextmanager
@@ -94,30 +84,25 @@ async def serving_securely(settings: ServingSettings, create: Create, metrics: M
     chosen, tls = settings.metrics, ServingTls()
     otherwise = "leave serving.metrics.secure out"
     certificate = await CertificateFolder.open(chosen.cert_dir, tls, "serving.metrics.certDir", otherwise)
+    readers, exposition = Readers(create), Exposition(metrics)
+
+    async def get(request: web.Request) -> web.StreamResponse:
+        verdict = await readers.verdict(request.headers.get("Authorization", ""))
+        if verdict is HTTPStatus.OK:
+            return await exposition.show(request)
+        challenge = {"WWW-Authenticate": "Bearer"} if verdict is HTTPStatus.UNAUTHORIZED else {}
+        return web.Response(status=verdict, text=_WORDS[verdict], headers=challenge)
+
+    application = web.Application()
+    application.router.add_get(PATH, get)
     where = settings.bind_address, chosen.port
-    application = _application(Readers(create), metrics)
     async with listening(application, *where, settings="serving.metrics", tls=tls, beside=certificate.run) as port:
         log.info("serving metrics", port=port)
         yield port
 
 
-def _application(readers: Readers, metrics: Metrics) -> web.Application:
-    exposition = Exposition(metrics)
-
-    async def get(request: web.Request) -> web.StreamResponse:
-        verdict = await readers.verdict(request.headers.get("Authorization", ""))
-        if verdict is AccessVerdict.ALLOWED:
-            return await exposition.show(request)
-        challenge = {"WWW-Authenticate": "Bearer"} if verdict is AccessVerdict.UNKNOWN else {}
-        return web.Response(status=verdict.value, text=_WORDS[verdict], headers=challenge)
-
-    application = web.Application()
-    application.router.add_get(PATH, get)
-    return application
-
-
 _WORDS: Final = {
-    AccessVerdict.UNKNOWN: "send a token of the manager cluster: Authorization: Bearer TOKEN\n",
-    AccessVerdict.FORBIDDEN: "this user may not get the path /metrics on the manager cluster\n",
-    AccessVerdict.UNCLEAR: "the manager cluster does not say who may read metrics\n",
+    HTTPStatus.UNAUTHORIZED: "send a token of the manager cluster: Authorization: Bearer TOKEN\n",
+    HTTPStatus.FORBIDDEN: "this user may not get the path /metrics on the manager cluster\n",
+    HTTPStatus.SERVICE_UNAVAILABLE: "the manager cluster does not say who may read metrics\n",
 }

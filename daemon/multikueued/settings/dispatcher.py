@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from multikueue.core.dispatchers.dispatcher import ALL_AT_ONCE, SCORED, AllAtOnce, Dispatcher, External
 from multikueue.core.dispatchers.incremental import INCREMENTAL, Incremental
 from multikueue.core.dispatchers.scored.profile import parse_profiles
+from multikueue.core.inventory.settings import Adopt, PlacementSettings, Policy
 from multikueue.core.model.name_lists import alike, suggestion
 from multikueue.runtime.inventory.service import Inventory, PlacementOptions
 from multikueue.runtime.parts import BringsPart
@@ -23,15 +24,13 @@ def dispatcher_name(settings: Settings) -> str:
 
 def placement_options(settings: Settings) -> PlacementOptions:
     """Which MultiKueueConfigs are filled from an inventory. What we dispatch for is told by `controllerName`."""
-    own = settings.controller_name
-    return PlacementOptions(
-        settings.ocm.placement_settings(own) if settings.ocm.enabled else None,
-        tuple(
-            Inventory(inventory.selector, inventory.config, inventory.placement_settings(own))
-            for inventory in settings.inventory
-        ),
-        settings.namespace,
+    own, ocm = settings.controller_name, settings.ocm
+    placement = PlacementSettings(Policy(ocm.policy), Adopt(ocm.adopt), own, min_dwell=ocm.min_dwell)
+    inventories = (
+        Inventory(entry.selector, entry.config, PlacementSettings(Policy(entry.policy), dispatched_as=own))
+        for entry in settings.inventory
     )
+    return PlacementOptions(placement if ocm.enabled else None, tuple(inventories), settings.namespace)
 
 
 def chosen_dispatcher(settings: Settings) -> Dispatcher:

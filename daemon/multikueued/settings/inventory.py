@@ -8,7 +8,7 @@ from typing import Literal
 
 import attrs
 
-from multikueue.core.inventory.settings import DEFAULT_VALIDITY, Adopt, PlacementSettings, Policy
+from multikueue.core.inventory.settings import DEFAULT_VALIDITY
 from multikueued.settings.kueue_configuration import Remark
 from multikueued.settings.value_types import AccountName, ConfigName, Selector, TokenValidity
 
@@ -71,14 +71,6 @@ class OcmSettings:
         """Whether ClusterPermissions are written."""
         return self.makes_workers and self.cluster_permissions.enabled
 
-    def placement_settings(self, controller_name: str) -> PlacementSettings:
-        """The same as the library's settings.
-
-        Args:
-            controller_name: of the MultiKueue checks that this daemon dispatches for.
-        """
-        return PlacementSettings(Policy(self.policy), Adopt(self.adopt), controller_name, min_dwell=self.min_dwell)
-
 
 @attrs.frozen
 class InventorySettings:
@@ -90,14 +82,6 @@ class InventorySettings:
     """The MultiKueueConfig that lists them."""
     policy: Literal["Drain", "Immediate"] = "Drain"
     """As `ocm.policy`. There is no `Evict`: an inventory has no check by which it could ask for an eviction."""
-
-    def placement_settings(self, controller_name: str) -> PlacementSettings:
-        """The same as the library's settings.
-
-        Args:
-            controller_name: of the MultiKueue checks that this daemon dispatches for.
-        """
-        return PlacementSettings(Policy(self.policy), Adopt.NONE, controller_name)
 
 
 def ocm_contradictions(settings: OcmSettings) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import partial
 from typing import Annotated, Any, Final
@@ -17,7 +17,7 @@ from multikueue.core.model.written_values import LABEL_VALUE, is_label_selector
 from multikueue.core.workload.seen.graces import LONGEST_GRACE
 from multikueue.runtime.plugins import BUILT_IN, installed_dispatchers
 from multikueued.settings.frameworks import UNSUPPORTED, framework_names
-from multikueued.settings.values import TEXT, SettingRule, at_least, checked, duration, shown
+from multikueued.settings.values import TEXT, SettingRule, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -33,13 +33,16 @@ MIN_SIZE: Final = 1 << 20
 
 
 def _text(form: re.Pattern[str], error: str) -> SettingRule:
-    fitting = checked(lambda value: form.fullmatch(value) is not None, error)
-    return SettingRule(lambda value: fitting.read(TEXT.read(value)))
+    return checked(lambda text: form.fullmatch(text) is not None, error, TEXT)
 
 
 def _name_of(what: str) -> SettingRule:
     letters = "lower-case letters, digits and '-', beginning and ending with a letter or digit"
     return _text(_OBJECT_NAME, f"cannot be {what}: use at most 63 {letters}")
+
+
+def _length(holds: Callable[[timedelta], bool], error: str) -> SettingRule:
+    return checked(holds, error, duration)
 
 
 def _is_server_url(value: Any) -> bool:
@@ -61,26 +64,9 @@ def _is_ip_address(value: Any) -> bool:
 
 def _byte_size(value: Any) -> int:
     try:
-        size = exact(str(value).strip())[0]
+        return int(exact(str(value).strip())[0])
     except ValueError:
         raise ValueError(f"{shown(value)} is not a size: write it like 16Mi") from None
-    if size < MIN_SIZE:
-        raise ValueError(f"{shown(value)} is too small: use {MIN_SIZE >> 20}Mi or more")
-    return int(size)
-
-
-def _grace_limit(value: Any) -> timedelta:
-    length = duration(value)
-    if length > LONGEST_GRACE:
-        raise ValueError(f"{shown(value)} is too long to keep quota for pods that end: use 5m or less")
-    return length
-
-
-def _token_validity(value: Any) -> timedelta:
-    length = duration(value)
-    if not MIN_VALIDITY <= length <= DEFAULT_VALIDITY:
-        raise ValueError(f"{shown(value)} is not between 24h and 168h: a token must outlive a night, and no more")
-    return length
 
 
 def _dispatcher_name(value: Any) -> Any:
@@ -169,7 +155,9 @@ SignerName = Annotated[
     ),
 ]
 """The `signerName` of a CertificateSigningRequest; or empty."""
-ByteSize = Annotated[int, SettingRule(_byte_size)]
+ByteSize = Annotated[
+    int, checked(lambda size: size >= MIN_SIZE, f"is too small: use {MIN_SIZE >> 20}Mi or more", _byte_size)
+]
 """Bytes, written as Kubernetes writes quantities: `16Mi`."""
 Count = Annotated[int, checked(lambda value: type(value) is int and value >= 1, "is not a number: use 1 or more")]
 """How many; at least 1."""
@@ -177,11 +165,22 @@ StepSize = Annotated[
     int, checked(lambda value: type(value) is int and value >= 1, "is not a number of workers: use 1 or more")
 ]
 """How many workers; at least 1."""
-RoundLength = Annotated[timedelta, at_least(timedelta(seconds=1), "is too short for a round: use 1s or more")]
+RoundLength = Annotated[
+    timedelta, _length(lambda length: length >= timedelta(seconds=1), "is too short for a round: use 1s or more")
+]
 """How long a round lasts; at least a second."""
-GraceLimit = Annotated[timedelta, SettingRule(_grace_limit)]
+GraceLimit = Annotated[
+    timedelta,
+    _length(lambda length: length <= LONGEST_GRACE, "is too long to keep quota for pods that end: use 5m or less"),
+]
 """At most five minutes."""
-TokenValidity = Annotated[timedelta, SettingRule(_token_validity)]
+TokenValidity = Annotated[
+    timedelta,
+    _length(
+        lambda length: MIN_VALIDITY <= length <= DEFAULT_VALIDITY,
+        "is not between 24h and 168h: a token must outlive a night, and no more",
+    ),
+]
 """From a day to a week."""
 DispatchProfiles = Annotated[Mapping[str, Profile], SettingRule(partial(parse_profiles, path="profiles"))]
 """Ways in which the scored dispatcher chooses, by name."""

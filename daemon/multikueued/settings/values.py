@@ -65,19 +65,26 @@ def _choice(value: Any, kind: Any) -> Any:
     return value
 
 
-def checked(holds: Callable[[Any], bool], error: str) -> SettingRule:
-    """The rule for values that are kept as they are. `error` is the message for others, after the value."""
+def checked(holds: Callable[[Any], bool], error: str, read: Read = lambda value: value) -> SettingRule:
+    """The rule for values of which something holds.
 
-    def read(value: Any) -> Any:
-        if not holds(value):
+    Args:
+        holds: of what was read.
+        error: the message for others, after the value as it is written.
+        read: reads the value first; without it the value is kept as it is.
+    """
+
+    def read_and_check(value: Any) -> Any:
+        made = read(value)
+        if not holds(made):
             raise ValueError(f"{shown(value)} {error}")
-        return value
+        return made
 
-    return SettingRule(read)
+    return SettingRule(read_and_check)
 
 
-TEXT: Final = checked(lambda value: type(value) is str, "is not a text: put it in quotes")
-"""The rule for any text. What YAML reads as a number or a truth value is none, as `5`, `y` and `no`."""
+TEXT: Final = checked(lambda value: type(value) is str, "is not a text: put it in quotes").read
+"""Reads any text. What YAML reads as a number or a truth value is none, as `5`, `y` and `no`."""
 
 
 def duration(value: Any) -> timedelta:
@@ -91,23 +98,12 @@ def duration(value: Any) -> timedelta:
     return parse_duration(value)
 
 
-def at_least(shortest: timedelta, complaint: str) -> SettingRule:
-    """The rule for lengths of time. `complaint` is the message for shorter ones, after the value."""
-
-    def read(value: Any) -> timedelta:
-        length = duration(value)
-        if length < shortest:
-            raise ValueError(f"{shown(value)} {complaint}")
-        return length
-
-    return SettingRule(read)
-
-
 def _hook(read: Read) -> Hook:
     return lambda value, _: read(value)
 
 
 def _origin(kind: Any) -> Any:
+    """What it makes of a type is no type for mypy."""
     return get_origin(kind)
 
 
@@ -117,7 +113,7 @@ def _is_ruled(kind: Any) -> bool:
 
 _PLAIN: Final[Mapping[Any, Read]] = {
     bool: checked(lambda value: type(value) is bool, "is not true or false").read,
-    str: TEXT.read,
+    str: TEXT,
     timedelta: duration,
 }
 

@@ -47,12 +47,8 @@ def reviewing(
     Raises:
         SettingsError: the address cannot be listened on.
     """
-    application = _application(review, read_timeout, bodies or RequestBodies())
-    where = settings.bind_address, settings.port
-    return listening(application, *where, settings="webhook", tls=tls, limits=limits)
+    bodies = bodies or RequestBodies()
 
-
-def _application(review: Review, read_timeout: float, bodies: RequestBodies) -> web.Application:
     async def post(request: web.Request) -> web.Response:
         if request.content_type != _MEDIA_TYPE:
             raise web.HTTPUnsupportedMediaType(text=f"send an AdmissionReview as {_MEDIA_TYPE}\n")
@@ -67,7 +63,8 @@ def _application(review: Review, read_timeout: float, bodies: RequestBodies) -> 
 
     application = web.Application()
     application.router.add_post(PATH, post)
-    return application
+    where = settings.bind_address, settings.port
+    return listening(application, *where, settings="webhook", tls=tls, limits=limits)
 
 
 MAX_BODY: Final = 7 << 20

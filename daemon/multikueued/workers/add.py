@@ -232,7 +232,7 @@ async def grant(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> 
             f"{joining.side.role} there first"
         )
     await apply_all(worker, joining.side.objects(manager.settings, **options))
-    manager.say(f"{joining.name}: service account {joining.side.subject.namespace}/{joining.side.account} and its role")
+    manager.say(f"{joining.name}: service account {joining.side.key} and its role")
 
 
 async def credentials(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -> tuple[bytes, Bound | None]:

@@ -57,15 +57,15 @@ async def issued(
     await apply_all(worker, side.token_objects(manager.settings))
     await worker.apply(SECRET, side.holder_secret(name), field_manager=FIELD_MANAGER)
     wanted = timedelta(seconds=life) if life is not None else DEFAULT_LIFE
-    token, bound = await issue(worker, Bound(_account(side), name), wanted, utc_now)
-    manager.say(f"a token of {side.namespace}/{side.account} until {bound.until}; the daemon renews it")
+    token, bound = await issue(worker, Bound(side.key, name), wanted, utc_now)
+    manager.say(f"a token of {side.key} until {bound.until}; the daemon renews it")
     return token, bound
 
 
 async def still_good(worker: ClusterClient, stored: Json | None, side: WorkerSide) -> Bound | None:
     """The bound token of a Secret on the manager, if it is this account's and need not be renewed yet."""
     bound = bound_in(stored) if stored is not None else None
-    if bound is None or bound.account != _account(side) or bound.is_due(utc_now()):
+    if bound is None or bound.account != side.key or bound.is_due(utc_now()):
         return None
     held = not bound.holder or await read(worker, SECRET, ObjectKey(side.namespace, bound.holder)) is not None
     return bound if held else None
@@ -82,7 +82,3 @@ async def authority(worker: ClusterClient, side: WorkerSide) -> str:
     if not pem:
         raise CommandError(f"ConfigMap {side.namespace}/{name} of the worker names no authority: give it with --ca")
     return pem
-
-
-def _account(side: WorkerSide) -> ObjectKey:
-    return ObjectKey(side.namespace, side.account)

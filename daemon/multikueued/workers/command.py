@@ -39,27 +39,34 @@ class Clusters:
     """Which clusters the command line names."""
 
     manager: ClusterConfig
-    worker: ClusterConfig | None
     settings: Settings
+    worker_context: str | None
+    """None: no worker is named."""
+    worker_config: ClusterConfig | None
+
+    @property
+    def worker(self) -> ClusterConfig:
+        """The worker, for a command that must name one."""
+        assert self.worker_config is not None, "--worker-context is required"
+        return self.worker_config
 
     def run(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
         """Do something on the manager."""
-        anyio.run(self._on_manager, work)
+
+        async def on_manager() -> None:
+            async with KubeClient(self.manager, name="manager") as client:
+                await work(ManagerAccess(client, self.settings))
+
+        anyio.run(on_manager)
 
     def run_on_both(self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]]) -> None:
         """Do something on the manager and on the worker."""
-        self.run(partial(self._on_both, work))
 
-    async def _on_manager(self, work: Callable[[ManagerAccess], Awaitable[object]]) -> None:
-        async with KubeClient(self.manager, name="manager") as client:
-            await work(ManagerAccess(client, self.settings))
+        async def on_both(manager: ManagerAccess) -> None:
+            async with KubeClient(self.worker, name="worker") as client:
+                await work(manager, client)
 
-    async def _on_both(
-        self, work: Callable[[ManagerAccess, ClusterClient], Awaitable[object]], manager: ManagerAccess
-    ) -> None:
-        assert self.worker is not None, "--worker-context is required"
-        async with KubeClient(self.worker, name="worker") as client:
-            await work(manager, client)
+        self.run(on_both)
 
 
 def manager_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -71,18 +78,17 @@ def manager_options(command: Callable[..., None]) -> Callable[..., None]:
         manager_context: str | None,
         config_file: Path | None,
         namespace: str | None,
+        worker_context: str | None = None,
+        worker_kubeconfig: str | None = None,
         **others: Any,
     ) -> None:
         settings = load_settings(config_file).settings
         if namespace is not None:
             settings = attrs.evolve(settings, namespace=namespace)
-        worker_context = others.pop("worker_context", None)
-        files = others.pop("worker_kubeconfig", None) or kubeconfig
-        worker = named_cluster(files, worker_context) if worker_context is not None else None
-        clusters = Clusters(named_cluster(kubeconfig, manager_context), worker, settings)
-        if worker_context is not None:
-            others["context"] = worker_context
-        command(clusters=clusters, **others)
+        there = worker_kubeconfig or kubeconfig
+        worker = named_cluster(there, worker_context) if worker_context is not None else None
+        manager = named_cluster(kubeconfig, manager_context)
+        command(clusters=Clusters(manager, settings, worker_context, worker), **others)
 
     options = (
         KUBECONFIGS,
@@ -148,7 +154,6 @@ NEW_NAME = click.argument("name", type=NAME)
 def add(
     name: str,
     clusters: Clusters,
-    context: str,
     side: WorkerSide,
     ca: Path | None,
     only_print: bool,
@@ -170,7 +175,7 @@ def add(
         raise click.UsageError("--with-secret is for --print")
     if only_print and facts["bound"]:
         raise click.UsageError("--bound is not for --print: the daemon writes that Secret, so GitOps would undo it")
-    assert clusters.worker is not None, "--worker-context is required"
+    context = str(clusters.worker_context)
     joining = Joining(name, context, clusters.worker, side, authority=authority_in(ca), **facts)
 
     async def work(manager: ManagerAccess, client: ClusterClient) -> None:
@@ -194,16 +199,12 @@ def add(
 @side_options
 @click.option("--timeout", type=Duration(), default="0s", show_default=True, help="For its jobs to end.")
 @click.option("--force", is_flag=True, help="Remove it although it has jobs; they are lost if the daemon restarts.")
-def remove(
-    name: str, clusters: Clusters, side: WorkerSide, timeout: float, force: bool, context: str | None = None
-) -> None:
+def remove(name: str, clusters: Clusters, side: WorkerSide, timeout: float, force: bool) -> None:
     """Disconnect the worker cluster NAME. It must have no jobs."""
     from multikueued.workers.remove import remove_worker
 
-    del context
-
     given = partial(remove_worker, name=name, timeout=timeout, force=force, side=side)
-    if clusters.worker is None:
+    if clusters.worker_context is None:
         clusters.run(lambda manager: given(manager, worker=None))
     else:
         clusters.run_on_both(lambda manager, client: given(manager, worker=client))
@@ -219,11 +220,9 @@ def remove(
 )
 @_BOUND
 @_LIFE
-def rotate(name: str, clusters: Clusters, side: WorkerSide, context: str, **wanted: Any) -> None:
+def rotate(name: str, clusters: Clusters, side: WorkerSide, **wanted: Any) -> None:
     """Give the daemon a new token for the worker cluster NAME, and void the old one once the new one is in use."""
     from multikueued.workers.rotate import rotate as renew
-
-    del context
 
     clusters.run_on_both(lambda manager, client: renew(manager, client, name, side, **wanted))
 

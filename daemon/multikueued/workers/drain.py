@@ -54,14 +54,6 @@ class UnmovedJob:
         return f"{title(self.workload)}: {self.why}"
 
 
-@attrs.frozen
-class Sorted:
-    """What a worker has, by what can be done about it."""
-
-    movable: tuple[Json, ...] = ()
-    stay: tuple[UnmovedJob, ...] = ()
-
-
 async def drain(
     manager: ManagerAccess, worker: str, timeout: float | None, *, reason: str, move: Callable[[str], bool] | None
 ) -> None:
@@ -79,19 +71,19 @@ async def drain(
     """
     deadline = time.monotonic() + timeout if timeout is not None else None
     await cordon(manager, worker, reason)
-    sorted_out = await sort(manager, worker, can_move=move is not None)
-    for unmoved in sorted_out.stay:
+    movable, stay = await sort(manager, worker, can_move=move is not None)
+    for unmoved in stay:
         if not unmoved.ends or move is not None:
             manager.say(f"stays: {unmoved}")
-    if move is not None and sorted_out.movable:
-        await _move_all(manager, worker, sorted_out.movable, move, deadline)
+    if move is not None and movable:
+        await _move_all(manager, worker, movable, move, deadline)
     await _until_empty(manager, worker, deadline)
     await EndingWait(manager, worker).until_ended(deadline)
     manager.say(f"{worker} is drained: it has no job of ours.")
 
 
-async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted:
-    """Tell what of a worker can be moved, and why the rest cannot."""
+async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> tuple[list[Json], list[UnmovedJob]]:
+    """Tell what of a worker can be moved; and of the rest, why it cannot."""
     kinds, ours = known_kinds(manager.settings), await own_checks(manager)
     movable: list[Json] = []
     stay: list[UnmovedJob] = []
@@ -112,7 +104,7 @@ async def sort(manager: ManagerAccess, worker: str, *, can_move: bool) -> Sorted
                 stay.append(UnmovedJob(workload, why, ends=not endless))
             else:
                 movable.append(workload)
-    return Sorted(tuple(movable), tuple(stay))
+    return movable, stay
 
 
 def _nowhere(asked: list[tuple[str, str]]) -> str:
@@ -123,7 +115,7 @@ def _nowhere(asked: list[tuple[str, str]]) -> str:
 
 
 async def _move_all(
-    manager: ManagerAccess, worker: str, movable: tuple[Json, ...], move: Callable[[str], bool], deadline: float | None
+    manager: ManagerAccess, worker: str, movable: list[Json], move: Callable[[str], bool], deadline: float | None
 ) -> None:
     names = "\n".join(f"  {title(workload)}" for workload in movable)
     question = f"These jobs are evicted, one at a time, and begin anew on another worker:\n{names}\nMove them?"
@@ -207,7 +199,7 @@ async def _until_empty(manager: ManagerAccess, worker: str, deadline: float | No
             named = listed([*map(title, left)])
             manager.say(f"{worker} has {len(left)} job{'' if len(left) == 1 else 's'} left: {named}")
             last_count = len(left)
-            stay = (await sort(manager, worker, can_move=False)).stay
+            _, stay = await sort(manager, worker, can_move=False)
             if stay and not any(unmoved.ends for unmoved in stay):
                 raise CommandError(
                     _left(worker, [str(unmoved) for unmoved in stay], "these do not end: delete them, or stop them")

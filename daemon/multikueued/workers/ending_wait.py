@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Final
 
 import anyio
 import attrs
 
-from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.kinds import WORKLOAD
-from multikueue.core.model.names import Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.errors import ApiError, KubeconfigError
 from multikueue.kube import KubeClient
 from multikueue.runtime.loop import utc_now
@@ -100,13 +97,8 @@ async def still_there(manager: ManagerAccess, worker: str) -> StillThere:
     named = {kind.resource for kind in chosen_kinds(manager.settings)}
     if unread := [str(resource) for resource in seen.not_read if resource in named]:
         raise NotSeen(f"the user of its kubeconfig may not list {', '.join(unread)} there")
-    left = tuple(copy for copy in seen.copies if not _is_given_up(copy, worker, cluster, workloads))
+    left = tuple(copy for copy in seen.copies if not copy.is_given_up(worker, cluster, workloads))
     return StillThere(left, now, frozenset(map(ObjectKey.of, workloads)), seen.pods_unseen)
-
-
-def _is_given_up(copy: EndingCopy, worker: str, cluster: Json, workloads: Iterable[Json]) -> bool:
-    own = [workload for workload in workloads if ObjectKey.of(workload) == copy.workload]
-    return is_given_up(copy.uid, copy.created, worker, annotations_of(cluster), own)
 
 
 @attrs.define

@@ -9,12 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-import attrs
 import click
 
 from multikueue.core.model.kinds import SECRET
-from multikueue.core.model.names import Json, ObjectKey
-from multikueue.core.model.objects import name_of
+from multikueue.core.model.names import ObjectKey
 from multikueue.protocols import ApiClient, read
 from multikueued.commands.options import FILE, NAME, WORKER_CONTEXT, WORKER_NAME
 from multikueued.exits import CommandError
@@ -36,49 +34,43 @@ def secret_name(worker: str) -> str:
     return f"{PREFIX}-{worker}"
 
 
-@attrs.frozen
-class Granting:
-    """What the server is given."""
-
-    joining: Joining
-    """Which worker, and how it is reached; its side is the server's account."""
-    namespace: str
-    """Of the server on the manager."""
-
-
-async def grant_logs(manager: ManagerAccess, worker: ApiClient, granting: Granting) -> None:
+async def grant_logs(manager: ManagerAccess, worker: ApiClient, joining: Joining, namespace: str) -> None:
     """Make the account and its token there, and the Secret on the manager. The same again changes nothing.
+
+    Args:
+        manager: the manager cluster.
+        worker: with an administrator's credentials.
+        joining: which worker, and how it is reached; its side is the server's account.
+        namespace: of the server on the manager.
 
     Raises:
         CommandError: there is no such worker, or it cannot be done.
         ApiError: a cluster refuses a request.
     """
-    joining, name = granting.joining, granting.joining.name
+    name, side = joining.name, joining.side
     await manager.cluster(name)
     joining.check()
-    key = ObjectKey(granting.namespace, secret_name(name))
+    key = ObjectKey(namespace, secret_name(name))
     before = await read(manager.client, SECRET, key)
     if before is not None and not objects.is_ours(before):
         raise CommandError(f"the Secret {key} exists on the manager, and this command did not make it: delete it first")
-    role = await read(worker, CLUSTER_ROLE, ObjectKey("", joining.side.role))
+    role = await read(worker, CLUSTER_ROLE, ObjectKey("", side.role))
     if verbs_of(role) - {"get", "list"}:
-        account = f"{joining.side.namespace}/{joining.side.account}"
-        raise CommandError(f"the account {account} may change things on {name}, as the daemon's: use another --account")
-    await make_namespace(worker, joining.side.namespace)
-    made = logs_worker_objects(manager.settings, joining.side.role, joining.side.subject)
+        refusal = f"the account {side.key} may change things on {name}, as the daemon's: use another --account"
+        raise CommandError(refusal)
+    await make_namespace(worker, side.namespace)
+    made = logs_worker_objects(manager.settings, side.role, side.subject)
     await apply_all(worker, map(objects.ours, made))
-    issued = await filled(worker, joining.side, joining.side.token)
-    await make_namespace(manager.client, granting.namespace)
-    secret = _secret(granting, joining.kubeconfig(decoded(issued, "token"), decoded(issued, "ca.crt")))
+    issued = await filled(worker, side, side.token)
+    await make_namespace(manager.client, namespace)
+    secret = objects.manager_secret(
+        name, namespace, joining.kubeconfig(decoded(issued, "token"), decoded(issued, "ca.crt"))
+    )
+    secret["metadata"]["name"] = key.name
     await manager.client.apply(SECRET, secret, field_manager=FIELD_MANAGER)
-    manager.say(f"{name}: service account {joining.side.namespace}/{joining.side.account}, which reads pods and logs")
-    manager.say(f"manager: Secret {key}. Name it to the server: --worker {name}={name_of(secret)}, or in the chart's")
-    manager.say(f"values: apiServer.workers: {{{name}: {name_of(secret)}}}")
-
-
-def _secret(granting: Granting, kubeconfig: bytes) -> Json:
-    made = objects.manager_secret(granting.joining.name, granting.namespace, kubeconfig)
-    return {**made, "metadata": {**made["metadata"], "name": secret_name(granting.joining.name)}}
+    manager.say(f"{name}: service account {side.key}, which reads pods and logs")
+    manager.say(f"manager: Secret {key}. Name it to the server: --worker {name}={key.name}, or in the chart's")
+    manager.say(f"values: apiServer.workers: {{{name}: {key.name}}}")
 
 
 @click.command("grant-logs")
@@ -92,18 +84,14 @@ def _secret(granting: Granting, kubeconfig: bytes) -> Json:
     "--into", type=NAME, default="multikueue", show_default=True, help="The namespace of multikueue api-server."
 )
 @click.option("--outside", is_flag=True, help="It runs on this machine: its own address may be a worker's.")
-def grant_logs_command(clusters: Clusters, **options: Any) -> None:
+def grant_logs_command(
+    name: str, clusters: Clusters, side: WorkerSide, ca: Path | None, into: str, **reached: Any
+) -> None:
     """Let multikueue api-server read logs of the worker cluster NAME.
 
     It makes a service account there that reads copies, their pods, logs and events, with a token that does not expire,
     and on the manager a Secret with its kubeconfig. The daemon has others. To undo it, delete both.
     """
-    _grant(clusters, **options)
-
-
-def _grant(clusters: Clusters, context: str, side: WorkerSide, ca: Path | None, into: str, **at: Any) -> None:
-    assert clusters.worker is not None, "--worker-context is required"
-    authority = authority_in(ca)
-    granting = Granting(Joining(context=context, source=clusters.worker, side=side, authority=authority, **at), into)
-
-    clusters.run_on_both(lambda manager, client: grant_logs(manager, client, granting))
+    context = str(clusters.worker_context)
+    joining = Joining(name, context, clusters.worker, side, authority=authority_in(ca), **reached)
+    clusters.run_on_both(lambda manager, client: grant_logs(manager, client, joining, into))

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.config.admission_check import clusters
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import NAMESPACES_ANNOTATION
-from multikueue.core.model.names import Json, Resource
+from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of
 from multikueue.errors import KubeconfigError
 from multikueue.kube import parse_worker_kubeconfig
@@ -44,8 +44,13 @@ class WorkerSide:
     """Of the service account, and of its role and binding."""
 
     @property
+    def key(self) -> ObjectKey:
+        """Of the service account."""
+        return ObjectKey(self.namespace, self.account)
+
+    @property
     def subject(self) -> Account:
-        """The service account."""
+        """The service account, to be bound."""
         return Account(self.namespace, self.account)
 
     @property
@@ -75,7 +80,7 @@ class WorkerSide:
     def holder_secret(self, name: str) -> Json:
         """An empty Secret that tokens are bound to: they are void once it is deleted."""
         metadata: Json = {"name": name, "namespace": self.namespace, "labels": dict(OURS)}
-        metadata["annotations"] = {ACCOUNT: f"{self.namespace}/{self.account}"}
+        metadata["annotations"] = {ACCOUNT: str(self.key)}
         return {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "type": "Opaque"}
 
     def token_secret(self, name: str) -> Json:
@@ -219,9 +224,8 @@ def choose_config(configs: Sequence[Json], wanted: str | None) -> tuple[str, Jso
     if wanted is not None:
         return wanted, known.get(wanted)
     if len(known) > 1:
-        raise CommandError(
-            f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {_listed(known)}"
-        )
+        names = ", ".join(sorted(known))
+        raise CommandError(f"there are several MultiKueueConfigs: say which with --multikueue-config, one of {names}")
     return next(iter(known.items()), ("multikueue", None))
 
 
@@ -257,7 +261,3 @@ def without_entry(config: Json, worker: str) -> list[str] | None:
             f"{what}: add another worker first, or delete the config and the AdmissionCheck that uses it"
         )
     return [name for name in listed if name != worker]
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(sorted(names))

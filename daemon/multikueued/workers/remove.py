@@ -73,7 +73,7 @@ async def remove_worker(
     if worker is None and not known:
         await manager.cluster(name)  # raises, with what may have been meant
     if worker is None:
-        facts, account = connection_facts(cluster or {}), f"the account {side.namespace}/{side.account}"
+        facts, account = connection_facts(cluster or {}), f"the account {side.key}"
         if facts is not None and facts.same_as:
             shared = f"the cluster of {name} is that of {listed(facts.same_as)}, too"
             manager.say(f"{shared}: {account} stays there")
@@ -133,7 +133,6 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
             f"{name} still has copies of the origin {manager.settings.origin}: {why}; run this again later, or, if "
             "they are another manager's, give each an origin of its own"
         )
-    account = ObjectKey(side.namespace, side.account)
     for secret in await account_secrets(worker, side):
         await remove(worker, SECRET, secret)
     for resource, key in (
@@ -141,9 +140,9 @@ async def _clear(manager: ManagerAccess, name: str, worker: ApiClient, side: Wor
         (CLUSTER_ROLE, ObjectKey("", side.role)),
         (ROLE_BINDING, ObjectKey(side.namespace, side.role)),
         (ROLE, ObjectKey(side.namespace, side.role)),
-        (SERVICE_ACCOUNT, account),
+        (SERVICE_ACCOUNT, side.key),
     ):
         obj = await read(worker, resource, key)
         if obj is not None and objects.is_ours(obj):
             await remove(worker, resource, obj)
-    manager.say(f"{name}: the account {account}, its role and its tokens are deleted")
+    manager.say(f"{name}: the account {side.key}, its role and its tokens are deleted")

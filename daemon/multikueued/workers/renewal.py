@@ -201,23 +201,19 @@ class Renewer:
         advice = (
             remedy(cause, worker.name, writing=isinstance(error, _NotWritten)) if isinstance(cause, Exception) else ""
         )
-        if why == attempts.logged:
-            return
-        attempts.logged = why
-        log.warning("token not renewed", cluster=worker.name, ends=worker.bound.until, error=why, advice=advice)
-        note = f"its token ends at {worker.bound.until} and was not renewed{f': {advice}' if advice else ''}"
-        self.emit(worker.cluster, "Warning", "TokenNotRenewed", "Renew", f"{note} ({type(cause).__name__})")
+        note = f"and was not renewed{f': {advice}' if advice else ''} ({type(cause).__name__})"
+        self._tell(worker, attempts, why, advice, f" {note}")
 
     def _tell_off(self, worker: RenewedWorker, attempts: Attempts) -> None:
-        if attempts.logged:
-            return
-        attempts.logged = "off"
         advice = "set boundTokens.enabled: true in the daemon's settings"
-        log.warning(
-            "token not renewed", cluster=worker.name, ends=worker.bound.until, error="boundTokens is off", advice=advice
-        )
-        note = f"its token ends at {worker.bound.until}, and nobody renews it: {advice}"
-        self.emit(worker.cluster, "Warning", "TokenNotRenewed", "Renew", note)
+        self._tell(worker, attempts, "boundTokens is off", advice, f", and nobody renews it: {advice}")
+
+    def _tell(self, worker: RenewedWorker, attempts: Attempts, why: str, advice: str, note: str) -> None:
+        """Warn in the log and by an event, once for each reason; `note` is the event's, after when the token ends."""
+        if why != attempts.logged:
+            attempts.logged, ends = why, worker.bound.until
+            log.warning("token not renewed", cluster=worker.name, ends=ends, error=why, advice=advice)
+            self.emit(worker.cluster, "Warning", "TokenNotRenewed", "Renew", f"its token ends at {ends}{note}")
 
 
 class _NotWritten(MultiKueueError):

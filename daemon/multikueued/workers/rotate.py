@@ -114,10 +114,9 @@ async def _tell_others(manager: ManagerAccess, worker: ClusterClient, name: str,
 
 async def _check_place(worker: ClusterClient, name: str, side: WorkerSide) -> None:
     """Refuse a cluster without the account: nobody there would fill in the token."""
-    account = ObjectKey(side.namespace, side.account)
-    if await read(worker, SERVICE_ACCOUNT, account) is None:
+    if await read(worker, SERVICE_ACCOUNT, side.key) is None:
         raise CommandError(
-            f"the cluster of that context has no ServiceAccount {account}: name that of {name} with --worker-context; "
+            f"the cluster of that context has no ServiceAccount {side.key}: name that of {name} with --worker-context; "
             f"if it is gone there, make it again: multikueue worker add {name} --worker-context CONTEXT"
         )
 

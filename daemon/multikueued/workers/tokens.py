@@ -39,7 +39,7 @@ def is_of_account(secret: Json, side: WorkerSide) -> bool:
     annotations = annotations_of(secret)
     if secret.get("type") == objects.TOKEN_TYPE:
         return annotations.get(objects.ACCOUNT_ANNOTATION) == side.account
-    return annotations.get(ACCOUNT) == f"{side.namespace}/{side.account}"
+    return annotations.get(ACCOUNT) == str(side.key)
 
 
 async def filled(worker: ApiClient, side: WorkerSide, name: str) -> Json:
@@ -71,7 +71,7 @@ async def check_account(manager: ManagerAccess, name: str, worker: ApiClient, si
     Raises:
         CommandError: it is another's alone: the name or the context is a wrong one.
     """
-    account = await read(worker, SERVICE_ACCOUNT, ObjectKey(side.namespace, side.account))
+    account = await read(worker, SERVICE_ACCOUNT, side.key)
     if account is None:
         return []
     tokens = {decoded(secret, "token") for secret in await account_secrets(worker, side)} - {""}

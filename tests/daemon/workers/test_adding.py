@@ -31,7 +31,7 @@ from multikueued.rbac.objects import CLUSTER_ROLE
 from multikueued.settings.config import Settings
 from multikueued.workers.add import Joining, add
 from multikueued.workers.addresses import authority_in
-from multikueued.workers.logs_account import Granting, grant_logs
+from multikueued.workers.logs_account import grant_logs
 from multikueued.workers.objects import WorkerSide, multikueue_cluster, namespace_object
 from multikueued.workers.places import ManagerAccess, decoded
 from multikueued.workers.remove import remove_worker
@@ -280,8 +280,8 @@ async def test_a_role_of_any_form_is_no_traceback_for_who_is_given_logs(rules: A
     await here.worker.put(token, {**role, "rules": []})
     client: Any = here.worker.client()
     access = ManagerAccess(here.manager.client(), Settings(namespace="kueue-system"), here.said.append)
-    given = Granting(attrs.evolve(joining(), side=side), "multikueue")
-    await grant_logs(access, Oddly(client, CLUSTER_ROLE, ("rules",), rules), given)
+    given = attrs.evolve(joining(), side=side)
+    await grant_logs(access, Oddly(client, CLUSTER_ROLE, ("rules",), rules), given, "multikueue")
     assert any("which reads pods and logs" in line for line in here.said)
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator
 
 import attrs
 
@@ -13,7 +12,7 @@ from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
 from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
-from multikueue.core.model.name_lists import suggestion
+from multikueue.core.model.name_lists import listed, suggestion
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
 from multikueue.core.model.second_names import Because, held_as_second, second_name
@@ -189,11 +188,8 @@ def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
     for worker in workers:
         problem = taken_away(worker, facts.objects)
         if problem is not None and (jobs := [*map(title, facts.objects.jobs_by_worker.get(worker, ()))]):
-            yield attrs.evolve(problem, where=f"MultiKueueCluster {worker}", why=f"{problem.why}; it has {_some(jobs)}")
-
-
-NAMED: Final = 5
-"""Jobs of one worker that are named."""
+            why = f"{problem.why}; it has {listed(jobs)}"
+            yield attrs.evolve(problem, where=f"MultiKueueCluster {worker}", why=why)
 
 
 @check("worker-cordoned")
@@ -225,20 +221,15 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
         config = facts.objects.configs_by_check.get(name)
         if config is None or not seconds or len(firsts) < len(seconds):
             continue
-        listed = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
+        names = ", ".join(f"{worker}, which leads to the same cluster as {first}" for worker, first in firsts.items())
         waiting = [title(chain.workload) for chain in facts.waiting if name in chain.checks]
         words = {"firsts": " and ".join(dict.fromkeys(firsts.values())), "config": name_of(config)}
         yield Spot(
             f"MultiKueueConfig {name_of(config)}",
-            f"it lists only {listed}, and gets nothing beside it; {_some(waiting) or 'no job yet'} waits",
+            f"it lists only {names}, and gets nothing beside it; {listed(waiting) or 'no job yet'} waits",
             words,
             object=f"MultiKueueConfig {name_of(config)}",
         )
-
-
-def _some(names: Sequence[str]) -> str:
-    """The first of many."""
-    return f"{', '.join(names[:NAMED])}{f' and {len(names) - NAMED} more' if len(names) > NAMED else ''}"
 
 
 @check("placement-inactive")

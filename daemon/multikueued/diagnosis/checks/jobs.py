@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 import attrs
 
@@ -11,7 +10,6 @@ from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.labels import RETRY_ANNOTATION, ToldFinding
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of
-from multikueued.diagnosis.checks import workers
 from multikueued.diagnosis.facts import Facts
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.jobs import JobState, state_of
@@ -20,7 +18,7 @@ from multikueued.reports.remedies.pod_remedies import NEED_MISSING
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.remedies.told_findings import told_findings
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.waiting_jobs import as_seen_since, why_jobs_wait
+from multikueued.reports.waiting_jobs import why_jobs_wait
 
 
 def rejected(objects: ManagerObjects) -> list[Json]:
@@ -76,17 +74,12 @@ def misdated(facts: Facts) -> list[Json]:
     return [workload for workload, text in noted if text is not None and parse_timestamp(text) is None]
 
 
-_OF_PLACES: Final = (workers.without_namespace, workers.terminating_namespace, workers.without_local_queue)
-
-
 @check("job-waits")
 def jobs_that_wait(facts: Facts) -> Iterator[Finding]:
     """Jobs wait or were rejected for a reason that somebody has to mend, as `multikueue explain` tells it; the
     id is the reason's, as `kind-not-enabled`, `not-delegated`, `name-taken`, `webhook`, `namespace-missing`.
     """
-    seen = [each for row in _OF_PLACES for each in row.findings(facts)]
-    for told in why_jobs_wait(facts.objects, facts.now, facts.daemon_namespace, facts.jobs):
-        yield as_seen_since(told, seen)
+    yield from why_jobs_wait(facts.objects, facts.now, facts.daemon_namespace, facts.jobs)
 
 
 @check(NEED_MISSING.id)

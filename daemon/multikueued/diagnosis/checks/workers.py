@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, TypeVar
 
 import attrs
 
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.giving_up import is_given_up
 from multikueue.core.model.kinds import KUEUE_GROUP
 from multikueue.core.model.labels import MANAGED_LABEL
-from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
-from multikueue.core.model.objects import annotations_of, dig, namespace_of
+from multikueue.core.model.name_lists import listed
+from multikueue.core.model.names import GVK, Json, ObjectKey
+from multikueue.core.model.objects import dig, namespace_of
 from multikueue.errors import Cause
 from multikueued.diagnosis.checks.access import granting_there, has_new_credentials, refused
 from multikueued.diagnosis.facts import Facts
@@ -26,9 +26,9 @@ from multikueued.reports.ending_copies import EndingCopy
 from multikueued.reports.job_findings import DOES_NOT_END
 from multikueued.reports.remedies.remedy import Finding, Severity
 from multikueued.reports.typenames import title, type_name
-from multikueued.reports.worker_facts import WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker, is_stopped, local_queue_of, queue_flaw, quota_mismatch
 
+W = TypeVar("W", bound=Hashable)
 LONG_GONE: Final = 60.0
 """Seconds after which Kueue lets go of no pod that it has not let go of."""
 SLOW: Final = 1.0
@@ -106,21 +106,20 @@ def older_kueue(facts: Facts) -> Iterator[Spot]:
 def without_kind(facts: Facts) -> Iterator[Spot]:
     """A worker does not serve an enabled kind that the manager serves; an error if jobs of the kind wait."""
     here = [kind.resource for kind in facts.kinds if kind.resource.gvk not in facts.lacking and not kind.workload_only]
-    lacking: dict[tuple[Resource, ...], list[str]] = defaultdict(list)
-    for worker in facts.workers.values() if here else ():
-        lacking[tuple(resource for resource in here if resource.gvk in worker.lacking)].append(worker.name)
-    for resources, names in lacking.items():
-        if resources:
-            why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
-            waiting = {owner.gvk for chain in facts.waiting if (owner := workloads.owner(chain.workload)) is not None}
-            waits = any(resource.gvk in waiting for resource in resources)
-            severity = Severity.ERROR if waits else Severity.WARNING
-            yield Spot(", ".join(names), why, severity=severity, workers=tuple(names))
+    lacking = (
+        (worker.name, tuple(resource for resource in here if resource.gvk in worker.lacking))
+        for worker in facts.workers.values()
+    )
+    for resources, names in _alike(lacking):
+        why = f"it does not serve {', '.join(map(str, resources))}, which the manager serves"
+        waiting = {owner.gvk for chain in facts.waiting if (owner := workloads.owner(chain.workload)) is not None}
+        waits = any(resource.gvk in waiting for resource in resources)
+        yield Spot(", ".join(names), why, severity=Severity.ERROR if waits else Severity.WARNING, workers=names)
 
 
-def _alike(whys: Iterable[tuple[str, str]]) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _alike(whys: Iterable[tuple[str, W]]) -> Iterator[tuple[W, tuple[str, ...]]]:
     """What is wrong with workers, with all of those of which it is true; empty: nothing is."""
-    alike: dict[str, list[str]] = defaultdict(list)
+    alike: dict[W, list[str]] = defaultdict(list)
     for worker, why in whys:
         alike[why].append(worker)
     return ((why, tuple(names)) for why, names in alike.items() if why)
@@ -310,40 +309,26 @@ def slow(facts: Facts) -> Iterator[Spot]:
             yield Spot(worker.name, why)
 
 
-MOST: Final = 5
-"""Job copies with one cause that are named."""
-
-
 @check(DOES_NOT_END)
 def do_not_end(facts: Facts) -> Iterator[Spot]:
     """A job copy on a worker was deleted longer ago than its pods' longest grace period and a minute: a finalizer
     holds it, or a pod that has not ended, as on a node that is down; or its Workload is gone, and the worker refuses
     its deletion. Copies with the same cause are one finding.
     """
-    known = {ObjectKey.of(workload) for workload in facts.objects.workloads}
+    workloads_here = facts.objects.workloads
+    known = set(map(ObjectKey.of, workloads_here))
     for worker in facts.workers.values():
+        cluster = facts.objects.clusters_by_name.get(worker.name, {})
         by_cause: dict[tuple[object, ...], list[EndingCopy]] = defaultdict(list)
         for copy in worker.overdue or ():
-            if not _is_given_up(copy, worker, facts):
+            if not copy.is_given_up(worker.name, cluster, workloads_here):
                 nodes = frozenset(pod.node for pod in copy.pods)
                 by_cause[copy.finalizers, nodes, copy.pods_unseen, copy.orphaned].append(copy)
         for first, *others in by_cause.values():
-            why = f"{first}: {first.why(facts.now)}{_same(others)}"
+            same = f"; the same holds of {listed([*map(str, others)])}" if others else ""
+            why = f"{first}: {first.why(facts.now)}{same}"
             words = {"way_out": first.way_out(worker.name, known=first.workload in known)}
             yield Spot(f"{worker.name}, {first.kind} {first.key}", why, words, instead=f"{DOES_NOT_END}@there")
-
-
-def _same(others: list[EndingCopy]) -> str:
-    if not others:
-        return ""
-    more = f" and {len(others) - MOST} more" if len(others) > MOST else ""
-    return f"; the same holds of {', '.join(map(str, others[:MOST]))}{more}"
-
-
-def _is_given_up(copy: EndingCopy, worker: WorkerFacts, facts: Facts) -> bool:
-    cluster = facts.objects.clusters_by_name.get(worker.name, {})
-    own = [workload for workload in facts.objects.workloads if ObjectKey.of(workload) == copy.workload]
-    return is_given_up(copy.uid, copy.created, worker.name, annotations_of(cluster), own)
 
 
 def _queues_for(facts: Facts, worker: str, seen_at: Mapping[str, datetime]) -> list[tuple[ObjectKey, ObjectKey]]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import UNSCHEDULABLE, condition
+from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.outside_text import plain
@@ -89,29 +90,19 @@ MOST: Final = 3
 """Findings about pods: they have one cause as a rule."""
 
 
-@attrs.frozen
-class TroubledPod:
-    """A pod that does not run, or has failed."""
-
-    name: str
-    why: PodReason
-
-
-def pod_findings(pods: Iterable[TroubledPod], context: Mapping[str, str]) -> Iterator[Finding]:
+def pod_findings(pods: Mapping[str, PodReason], context: Mapping[str, str]) -> Iterator[Finding]:
     """What keeps a job's pods from running; one finding for one cause.
 
     Args:
-        pods: those that are not ready, and have not succeeded.
+        pods: by name, what those say that are not ready, and have not succeeded.
         context: `worker`, `job`, `namespace`.
     """
-    by_cause: dict[tuple[str, str], list[TroubledPod]] = defaultdict(list)
-    for pod in pods:
-        remedy = BY_REASON.get(pod.why.reason)
-        if remedy is not None:
-            by_cause[remedy.id, pod.why.container].append(pod)
-    for (_, container), alike in [*by_cause.items()][:MOST]:
-        first = alike[0]
-        what = f"{'init container' if first.why.is_init else 'container'} {container}" if container else "a container"
+    by_cause: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, why in pods.items():
+        if (remedy := BY_REASON.get(why.reason)) is not None:
+            by_cause[remedy.id, why.container].append(name)
+    for (_, container), names in [*by_cause.items()][:MOST]:
+        why = pods[names[0]]
+        what = f"{'init container' if why.is_init else 'container'} {container}" if container else "a container"
         words = {**context, "what": what, "container": container}
-        more = f" and {len(alike) - 1} more" if len(alike) > 1 else ""
-        yield BY_REASON[first.why.reason].about(f"pod {plain(first.name)}{more}", plain(first.why.sentence), words)
+        yield BY_REASON[why.reason].about(f"pod {listed([*map(plain, names)], 1)}", plain(why.sentence), words)

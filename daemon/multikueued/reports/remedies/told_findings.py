@@ -28,10 +28,6 @@ class _Told:
     """Whether the Workload shows that it is over."""
 
 
-def _never(_: Json) -> bool:
-    return False
-
-
 def _is_offered(workload: Json) -> bool:
     """Whether it was copied to a worker, or needs no copy any more."""
     placed = workloads.cluster_name(workload) is not None or bool(workloads.nominated(workload))
@@ -40,7 +36,7 @@ def _is_offered(workload: Json) -> bool:
 
 TOLD: Final[Mapping[ToldFinding, _Told]] = MappingProxyType(
     {
-        ToldFinding.STATUS_REFUSED: _Told("status", is_over=_never),
+        ToldFinding.STATUS_REFUSED: _Told("status", is_over=lambda _: False),
         ToldFinding.CONTESTED_FIELD: _Told("", is_over=workloads.is_finished),
         ToldFinding.COPY_WAITS: _Told("", is_over=_is_offered),
     }
