@@ -1,12 +1,13 @@
 #!/bin/sh
-# org.cloudsimplus:cloudsimplus 8.5.7 (Java), SwfWorkloadFileReader: four jobs of a trace in the Standard Workload Format, in which
-# field 4 is the time that a job ran, 5 the processors that it got, 8 those that it asked for, 11 its state and -1 "not known".
-# Behaviour: a job gets the processors that it asked for, and each of them works for the whole time: one that asked for 16 and had 8
-# for an hour does 16 hours of work. One that was cancelled in the queue and never ran runs for a second. That job 4 waits for job 1
-# (fields 17 and 18) is lost. One would have guessed the work that was done, and no job that never began: a replay has another load
-# than its trace.
-# Output seen: job 1: at 0 s, 16 processors, 57600 s of work; job 2: 4 processors, 1 s each; job 3, that asked for an unknown number:
-# 4 processors; job 4: at 240 s
+# org.cloudsimplus:cloudsimplus 8.5.7 (Java), SwfWorkloadFileReader: four jobs of a trace in the Standard Workload Format, in
+# which field 4 is the time that a job ran, 5 the processors that it got, 8 those that it asked for, 11 its state and -1 "not
+# known".
+# Behaviour: a job gets the processors that it asked for, and each of them works for the whole time: one that asked for 16 and had
+# 8 for an hour does 16 hours of work. One that was cancelled in the queue and never ran runs for a second. That job 4 waits for
+# job 1 (fields 17 and 18) is lost. One would have guessed the work that was done, and no job that never began: a replay has
+# another load than its trace.
+# Output seen: job 1: at 0 s, 16 processors, 57600 s of work; job 2: 4 processors, 1 s each; job 3, that asked for an unknown
+# number: 4 processors; job 4: at 240 s
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

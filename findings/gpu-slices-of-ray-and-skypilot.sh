@@ -2,9 +2,9 @@
 # ray 2.60.0 and skypilot 0.14.1 (Python): the kind of GPU that they see in the name that NVIDIA's driver gives, as GPU Feature
 # Discovery writes it into the label nvidia.com/gpu.product of a node.
 # Behaviour: of a MIG slice both read the GPU that it is cut from: a seventh of an A100, with 10 GB, is an A100 for Ray and an
-# A100-80GB for SkyPilot, though their names have the size where it matters. Ray gives cards of two generations, with 24 and 48 GB,
-# one name. One would have guessed that a slice is not what it is cut from: a job that asks for the kind may start on the slice, and
-# ends for want of memory.
+# A100-80GB for SkyPilot, though their names have the size where it matters. Ray gives cards of two generations, with 24 and 48
+# GB, one name. One would have guessed that a slice is not what it is cut from: a job that asks for the kind may start on the
+# slice, and ends for want of memory.
 # Output seen: A100 of 80 GB and its slice: Ray A100, SkyPilot A100-80GB; H100 and its slice: H100, H100-80GB; Quadro RTX 6000 and
 # RTX 6000 Ada: Ray RTX-6000
 set -eu

@@ -1,6 +1,6 @@
 #!/bin/sh
-# ical.js 2.2.1 and rrule 2.8.1 (JavaScript), which read rules of iCalendar, as for a cluster's maintenance: rules that come by the
-# year.
+# ical.js 2.2.1 and rrule 2.8.1 (JavaScript), which read rules of iCalendar, as for a cluster's maintenance: rules that come by
+# the year.
 # Behaviour: in ical.js a week of the year (BYWEEKNO=23) is every week from the start on, so a maintenance of one Monday a year is
 # one each Monday. A day that a month does not have is moved into the next one, 29 February to 1 March and 31 February to 3 March,
 # where RFC 5545 wants it left out, as rrule does; by the month ical.js leaves it out, too. One would have guessed one calendar of

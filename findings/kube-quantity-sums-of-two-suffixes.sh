@@ -1,9 +1,9 @@
 #!/bin/sh
-# kube_quantity 0.9.0 with k8s-openapi 0.26.0 (Rust), "adding arithmetic operations to the Quantity type": sums of quantities that are
-# written in two ways, as where a pod's memory is in Gi and a sidecar's in bytes.
+# kube_quantity 0.9.0 with k8s-openapi 0.26.0 (Rust), "adding arithmetic operations to the Quantity type": sums of quantities that
+# are written in two ways, as where a pod's memory is in Gi and a sidecar's in bytes.
 # Behaviour: two with one kind of suffix are added exactly. One byte and 1Gi are 176 bytes too many, and 1Gi and 100m (as the API
-# server writes a tenth) are 1024 times what they are, without an error. 1Ei, which is a valid quantity, is an error. One would have
-# guessed whole bytes, as Go adds them; a quota that is summed up so is not full, or full at once.
+# server writes a tenth) are 1024 times what they are, without an error. 1Ei, which is a valid quantity, is an error. One would
+# have guessed whole bytes, as Go adds them; a quota that is summed up so is not full, or full at once.
 # Output seen: 1Gi + 1Mi: 1025Mi; 1 + 1Gi: 1073742001; 1Gi + 100m: 1099511627878.40001; 1Gi + 1G: 1.9313226Gi; 1Ei: error
 set -eu
 folder=$(mktemp -d)

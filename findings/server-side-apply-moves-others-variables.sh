@@ -1,10 +1,10 @@
 #!/bin/sh
-# k8s.io/client-go v0.36.3 (Go), whose schemas go with k8s.io/api, and sigs.k8s.io/structured-merge-diff, by which API servers carry
-# out server-side apply: a container's variables, when who applies some of them applies them again.
-# Behaviour: a list whose elements have keys keeps others' elements, but not their places. When who applies A and B turns them around,
-# another's variable between them goes in front of both, and one behind them goes between them. One would have guessed that it stays
-# behind what it stood behind. A variable may name only those before it, so another's $(A)/out is handed over as these letters from
-# then on. Init containers, which run in their order, are such a list, too.
+# k8s.io/client-go v0.36.3 (Go), whose schemas go with k8s.io/api, and sigs.k8s.io/structured-merge-diff v6.3.3, by which API servers
+# carry out server-side apply: a container's variables, when who applies some of them applies them again.
+# Behaviour: a list whose elements have keys keeps others' elements, but not their places. When who applies A and B turns them
+# around, another's variable between them goes in front of both, and one behind them goes between them. One would have guessed
+# that it stays behind what it stood behind. A variable may name only those before it, so another's $(A)/out is handed over as
+# these letters from then on. Init containers, which run in their order, are such a list, too.
 # Output seen: A OTHER B, applied A B: A OTHER B; applied B A: OTHER B A; A B OTHER, applied B A: B OTHER A
 set -eu
 folder=$(mktemp -d)

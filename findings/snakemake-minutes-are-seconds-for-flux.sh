@@ -1,22 +1,21 @@
 #!/bin/sh
 # snakemake-executor-plugin-flux 0.1.1 and snakemake-executor-plugin-slurm 2.8.0 (Python): a rule with a runtime of 60, which
 # Snakemake counts in minutes, and with mem_mb.
-# Behaviour: Slurm gets -t 60, an hour. For Flux the number is put into the jobspec as it is, whose duration Flux counts in seconds:
-# the job is killed after a minute. Memory is handed to Slurm and left out for Flux. One would have guessed an hour for both, as the
-# plugins are there so that a workflow can go elsewhere. (No scheduler runs here; a small module stands in for Flux's own, which needs
-# its library, and keeps what it is given.)
+# Behaviour: Slurm gets -t 60, an hour. For Flux the number is put into the jobspec as it is, whose duration Flux counts in
+# seconds: the job is killed after a minute. Memory is handed to Slurm and left out for Flux. One would have guessed an hour for
+# both, as the plugins are there so that a workflow can go elsewhere. (No scheduler runs here; a small module stands in for Flux's
+# own, which needs its library, and keeps what it is given.)
 # Output seen: Slurm: -t 60 --mem 2000; Flux: duration 60 (seconds)
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 python3 -m venv own
-own/bin/pip install --quiet --disable-pip-version-check snakemake-executor-plugin-flux==0.1.1 \
+own/bin/pip install --quiet --disable-pip-version-check --no-compile snakemake-executor-plugin-flux==0.1.1 \
     snakemake-interface-executor-plugins==9.4.0 snakemake-interface-common==1.23.0 \
     snakemake-executor-plugin-slurm==2.8.0 snakemake-executor-plugin-slurm-jobstep==0.6.1
 mkdir flux
-cat > flux/__init__.py <<'PY'
-PY
+touch flux/__init__.py
 cat > flux/job.py <<'PY'
 """What stands in for Flux's own module."""
 
