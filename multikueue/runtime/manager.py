@@ -18,7 +18,8 @@ from multikueue.adapters import AdapterRegistry
 from multikueue.core.config.access_providers import ProfileSettings
 from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.machinery.queue import QueueStatistics
-from multikueue.core.model.names import ClusterName, Json, ObjectKey
+from multikueue.core.model.copies import forget_replaced
+from multikueue.core.model.names import ClusterName, ObjectKey
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.workload import ending
 from multikueue.core.workload.effects import MANAGER
@@ -192,7 +193,7 @@ class Manager:
             self._quotas(process, work, queues),
             *(build(host) for build in self.parts),
         ]
-        cluster.workloads.informer.subscribe(_forget_replaced)  # last: the others compare both versions
+        cluster.workloads.informer.subscribe(forget_replaced)  # last: the others compare both versions
         self._controllers = tuple(controller for part in parts for controller in part.controllers)
         self._services = tuple(service for part in parts for service in part.services)
 
@@ -353,9 +354,3 @@ class Manager:
 
 def _target(manager: ManagerCluster, workers: WorkerPool, cluster: ClusterName) -> Target | None:
     return manager if cluster == MANAGER else target_on(workers.get(cluster))
-
-
-def _forget_replaced(_key: ObjectKey, old: Json | None, _new: Json | None) -> None:
-    """What was read of a version that is no more makes room for that of another: nobody asks for it again."""
-    if old is not None:
-        WORKLOADS.forget(old)

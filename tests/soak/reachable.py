@@ -12,6 +12,7 @@ import types
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+import anyio
 import attrs
 
 from tests.simulation.session import Session
@@ -19,8 +20,8 @@ from tests.simulation.world import World
 
 _CODE: Final = (types.ModuleType, type, types.CodeType, types.FrameType, types.BuiltinFunctionType)
 """What belongs to the program, not to its data. Frames are counted as tasks."""
-_OUTSIDE: Final = (Session, World, asyncio.AbstractEventLoop, asyncio.Task)
-"""Where the daemon ends: its clients, and the loop that it shares with the world."""
+_OUTSIDE: Final = (Session, World, asyncio.AbstractEventLoop, asyncio.Task, anyio.CancelScope)
+"""Where the daemon ends: its clients, and the loop and the tree of cancel scopes that it shares with the world."""
 
 
 @attrs.frozen

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, MutableMapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 from unittest import mock
 
@@ -12,6 +12,8 @@ import anyio
 import attrs
 import structlog
 
+from multikueue.core.model import copies
+from multikueue.core.model.workload_facts import COPIES, WORKLOADS
 from multikueue.kube.informers import shared_parts
 from multikueued.metrics.hooks import Metrics
 from tests.simulation.virtual_time import run_on_virtual_time
@@ -22,6 +24,8 @@ from tests.soak.sampling import sample
 SHARED_BYTES: Final = 4 << 10
 """The bound of what each informer knows of equal parts. The real one takes days to be reached by so few jobs, and looks
 like a leak until then."""
+KNOWN_VERSIONS: Final = 16
+"""As many objects have what was read of them kept, for the same reason."""
 FILLED_AFTER: Final = 48
 """Hours after which all kinds of requests have been made."""
 
@@ -52,7 +56,11 @@ def soak(
         jobs_per_hour: how many are submitted.
         on_hour: called with each hour and its sample.
     """
-    with _errors() as errors, mock.patch.object(shared_parts, "KEPT_BYTES", SHARED_BYTES):
+    with ExitStack() as bounds:
+        bounds.enter_context(mock.patch.object(shared_parts, "KEPT_BYTES", SHARED_BYTES))
+        for known in (COPIES, WORKLOADS, copies._DIGESTS, copies._SHAPES):
+            bounds.enter_context(mock.patch.object(known, "size", KNOWN_VERSIONS))
+        errors = bounds.enter_context(_errors())
         return run_on_virtual_time(_soak, hours, seed, jobs_per_hour, on_hour, errors)
 
 

@@ -25,6 +25,7 @@ from multikueue.core.model.objects import (
     without,
 )
 from multikueue.core.model.started import unstarted_spec
+from multikueue.core.model.workload_facts import COPIES, WORKLOADS
 
 _SYNCED_FIELDS = ("priority", "priorityClassRef")
 """Kept equal on a copy by patches."""
@@ -222,10 +223,18 @@ def know_digests(whole: Json, noted: Json) -> None:
         _DIGESTS.know(whole["spec"], note.digests)
 
 
-def forget_spec(spec: Json) -> None:
-    """Keep nothing of a spec that is large."""
-    _DIGESTS.forget(spec)
-    _SHAPES.forget(spec)
+def forget_replaced(_key: ObjectKey, old: Json | None, new: Json | None) -> None:
+    """An event handler of Workloads and of copies: what was read of a version that is no more makes room for that of
+    another, as nobody asks for it again. A spec that both have stays known.
+    """
+    if old is None:
+        return
+    WORKLOADS.forget(old)
+    COPIES.forget(old)
+    spec = old.get("spec")
+    if spec is not None and (new is None or new.get("spec") is not spec):
+        _DIGESTS.forget(spec)
+        _SHAPES.forget(spec)
 
 
 def _digest(spec: Json) -> str:

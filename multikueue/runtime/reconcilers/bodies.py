@@ -14,13 +14,12 @@ from typing import Final
 import attrs
 
 from multikueue.core.machinery.slots import KeySlots
-from multikueue.core.model.copies import forget_spec, know_digests
+from multikueue.core.model.copies import forget_replaced, know_digests
 from multikueue.core.model.kinds import WORKLOAD
 from multikueue.core.model.labels import ToldFinding
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import uid, version_of
 from multikueue.core.model.slimmed import is_slimmed, size_noted
-from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import is_elastic
 from multikueue.core.workload.effects import (
     MANAGER,
@@ -150,8 +149,7 @@ class Bodies:
 
     def _give_back(self, key: ObjectKey) -> None:
         for obj in self._read.pop(key, ()):
-            WORKLOADS.forget(obj)
-            forget_spec(obj.get("spec") or {})
+            forget_replaced(key, obj, None)
         self._told_at.pop(key, None)
         self._places.leave(key)
         self._places.withdraw(key)

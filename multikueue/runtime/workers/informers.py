@@ -15,6 +15,7 @@ from multikueue.adapters import AdapterRegistry, SafeAdapter
 from multikueue.core.machinery.backoff import CONNECTION_BACKOFF
 from multikueue.core.machinery.connection import Health, OpeningWatch, OpenWatch
 from multikueue.core.machinery.shares import Need
+from multikueue.core.model.copies import forget_replaced
 from multikueue.core.model.kinds import POD, WORKLOAD
 from multikueue.core.model.labels import ORIGIN_LABEL
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
@@ -162,6 +163,7 @@ class WorkerInformers(WorkerCopies):
     def __attrs_post_init__(self) -> None:
         for cache in (self.workloads, *self.jobs.values()):
             cache.informer.subscribe(partial(self.count, cache))
+        self.workloads.informer.subscribe(forget_replaced)  # last: the others compare both versions
 
     async def run(self) -> None:
         """Keep the caches until cancelled."""

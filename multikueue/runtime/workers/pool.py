@@ -293,6 +293,7 @@ class WorkerPool:
         connection, known = worker.connection, self.clusters.get(worker.name) is worker
         if not known:
             self._note_removed(worker.name, worker.state.connection.lost_since)
+            self._losses.pop(worker.name, None)
         reach = (connection.connected, connection.unheard, connection.unreadable, connection.lost_since)
         facts = (*reach, known, worker.usable)
         shown = worker.known.shown if worker.known is not None else ()
