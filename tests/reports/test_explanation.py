@@ -17,6 +17,7 @@ from multikueue.core.model.labels import (
     GROUP_WORKLOAD_ANNOTATION,
     LAST_WORKER_ANNOTATION,
     NAMESPACES_ANNOTATION,
+    ORIGIN_LABEL,
     PLACEMENTS_ANNOTATION,
     QUEUE_LABEL,
     RETRIABLE_ANNOTATION,
@@ -434,6 +435,17 @@ def test_a_queue_without_a_check_runs_its_jobs_here() -> None:
     (delegated,) = explained(made, changed(objects, cluster_queues=(queue,))).findings
     assert delegated.blocking
     assert "nobody runs it" in delegated.why
+
+
+def test_a_copy_that_is_asked_about_on_its_worker_is_explained_where_it_comes_from() -> None:
+    """Its queue there needs no check, and nobody is to submit it anew."""
+    made = workload(TRAIN, checks={})
+    made["metadata"]["labels"] = {ORIGIN_LABEL: "multikueue"}
+    objects = fleet(made)
+    queue = {**objects.cluster_queues[0], "spec": {}}
+    explanation = explained(made, changed(objects, cluster_queues=(queue,)))
+    assert (explanation.job.state, explanation.findings, explanation.next) == (JobState.LOCAL, (), ())
+    assert explanation.job.reason == f'it is the copy of Workload "{ObjectKey.of(made)}" of a manager: ask there'
 
 
 def test_nobody_has_looked_at_the_check() -> None:

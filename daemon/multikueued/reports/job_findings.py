@@ -79,6 +79,8 @@ def _findings(seen: Seen) -> Iterator[Finding]:
     if state in (*WAITING_STATES, *RUNNING_STATES):
         yield from _lacks_pod(seen)
         yield from _has_other_queue(seen)
+    if seen.chain.is_copy:
+        return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)

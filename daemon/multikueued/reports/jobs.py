@@ -135,7 +135,7 @@ def state_of(chain: Chain) -> JobState:
     if is_terminating(workload):
         return JobState.STOPPING
     has_queue = chain.cluster_queue is not None or CLUSTER_QUEUE in chain.objects.unread
-    if not chain.check and has_queue and not chain.may_be_checked:
+    if chain.is_copy or (not chain.check and has_queue and not chain.may_be_checked):
         return JobState.LOCAL
     if chain.check_state is CheckState.REJECTED:
         return JobState.REJECTED
@@ -190,6 +190,8 @@ def reason_of(chain: Chain, state: JobState) -> str:
         case JobState.LOCAL:
             if chain.is_own_copy:
                 return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
+            if chain.is_copy:
+                return f'it is the copy of Workload "{origin_key(workload)}" of a manager: ask there'
             return "its ClusterQueue has no MultiKueue check"
     return chain.message
 

@@ -258,9 +258,9 @@ class Chain:
 
     @property
     def is_dispatched(self) -> bool:
-        """Whether MultiKueue looks after it, or may: what its queue says may not be read, or it names none. A copy on
-        the manager itself belongs to its original."""
-        return bool(self.check or self.may_be_checked or self.leads_nowhere) and not self.is_own_copy
+        """Whether MultiKueue looks after it, or may: what its queue says may not be read, or it names none. A copy
+        belongs to its original."""
+        return bool(self.check or self.may_be_checked or self.leads_nowhere) and not self.is_copy
 
     @property
     def may_be_checked(self) -> bool:
@@ -295,6 +295,12 @@ class Chain:
         """Whether it has no queue, or one whose ClusterQueue does not exist."""
         read = CLUSTER_QUEUE not in self.objects.unread and self.local_queue is not None
         return self.has_no_queue or (read and self.cluster_queue is None)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it says that it is a copy, and is on a worker, be it the manager itself."""
+        is_on_worker = not (self.check or self.checks) and ORIGIN_LABEL in labels_of(self.workload)
+        return is_on_worker or self.is_own_copy
 
     @property
     def is_own_copy(self) -> bool:
