@@ -77,7 +77,7 @@ async def test_a_fleet_that_is_well(tmp_path: Path) -> None:
         await install(here)
         text = await here.done("doctor")
         wide = await here.done("doctor", "-o", "wide")
-        listed = json.loads(await here.done("doctor", "--json"))
+        listed = json.loads((await here.run("doctor", "--json")).stdout)  # beside it: for whom it waits, if it is slow
         secrets = [token for worker in here.sandbox.workers.values() for token in worker.server.tokens or ()]
 
     assert "no findings" in text
