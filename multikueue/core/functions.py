@@ -15,12 +15,12 @@ def fault_of(given: object, arguments: int, words: str) -> str:
     """
     if not callable(given):
         return "is no function"
-    if inspect.iscoroutinefunction(given):
+    if inspect.iscoroutinefunction(given) or inspect.iscoroutinefunction(type(given).__call__):
         return "is async"
     try:
         inspect.signature(given).bind(*range(arguments))
     except TypeError:
         return f"does not take {words}"
-    except ValueError:  # some of those that are built into Python do not say what they take
+    except (ValueError, NameError):  # some that are built into Python do not say it; Python 3.14 evaluates annotations
         return ""
     return ""

@@ -78,6 +78,9 @@ def test_a_path_that_is_none_is_told_when_the_row_is_made(rules: Any, said: dict
 class Renders:
     """Of another package: functions of a row as methods, some of them wrongly."""
 
+    async def __call__(self, job: Json) -> None:
+        raise NotImplementedError
+
     def finished(self, job: Json) -> None:
         raise NotImplementedError
 
@@ -125,6 +128,7 @@ def test_a_part_of_rules_that_is_none_is_told_when_the_row_is_made(rules: Any, s
         (Renders.finished, "does not take 1 argument"),
         (lambda: None, "does not take 1 argument"),
         (Renders().active, "is async"),
+        (Renders(), "is async"),
     ],
 )
 def test_a_function_that_is_called_otherwise_is_refused(given: Any, why: str) -> None:
@@ -167,6 +171,21 @@ def test_an_answer_of_another_type_is_told_and_not_written(rules: Any, ask: str,
     with pytest.raises(RuleError) as failed:
         getattr(row, ask)(*given[ask])
     assert str(failed.value) == f"the row for widgets.example.com: {what}"
+
+
+class Unannotated:
+    """As a function is in Python 3.14 whose annotations name what is imported for type checkers alone."""
+
+    def __call__(self, job: Json) -> None:
+        raise NotImplementedError
+
+    @property
+    def __signature__(self) -> None:
+        raise NameError("name 'Outcome' is not defined")
+
+
+def test_a_function_whose_annotations_name_what_is_not_there_will_do() -> None:
+    StatusRules(finished=Unannotated())
 
 
 def test_methods_classes_and_functions_with_more_that_may_be_left_out_will_do() -> None:

@@ -1,7 +1,7 @@
 """A name that is empty, as of a script's variable that is not set, is refused by every command that takes it.
 
-It stood for another object: an empty `--worker-context` for the current context, which is the manager's, an empty
-`--worker` for all of them.
+It stood for another object: an empty `--worker-context` for the current context, which is the manager's, as an empty
+`--worker-kubeconfig` for the manager's file, an empty `--worker` for all of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from multikueued.cli import main
 NO_NAMES = {
     *("--reason", "--server", "--namespaces", "-l", "command"),  # texts
     "--user-label",  # empty it takes the place of MULTIKUEUE_USER_LABEL
-    *("--kubeconfig", "--worker-kubeconfig", "--cert-dir", "--page-cert-dir"),  # files: KUBECONFIG may be empty
+    *("--cert-dir", "--page-cert-dir"),  # folders
     *("--bind-address", "--page-address", "--page-host"),  # addresses
 }
 """Texts that name no object."""
@@ -52,5 +52,6 @@ def test_an_empty_name_is_wrong_usage(path: tuple[str, ...], parameter: click.Pa
 
 
 def test_a_name_that_is_not_given_is_not_an_empty_one() -> None:
-    result = CliRunner().invoke(main, ["get", "jobs", "--kubeconfig", "/nowhere"])
+    """Nor is a variable of the environment that is empty, as kubectl takes it."""
+    result = CliRunner().invoke(main, ["get", "jobs", "--context", "nowhere"], env={"KUBECONFIG": ""})
     assert "it is empty" not in result.stderr

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,19 +13,6 @@ import structlog
 from multikueue.adapters.declared.expressions import EvaluationError, Expression
 from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import LoggingSettings
-
-
-@pytest.fixture(autouse=True)
-def _as_before() -> Iterator[None]:
-    """Restore the logging of the process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    logging.captureWarnings(False)
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    logging.getLogger("cel").setLevel(logging.NOTSET)
 
 
 def configured(settings: LoggingSettings) -> io.TextIOWrapper:
@@ -63,6 +49,18 @@ def test_less_important_lines_are_left_out() -> None:
     log.warning("kept")
 
     assert [line["event"] for line in lines(stream)] == ["kept"]
+
+
+def test_a_logger_that_has_written_writes_where_it_is_told_to_later() -> None:
+    """It kept the stream of a command that had ended: each later daemon in the same process failed with its first
+    line, as in tests.
+    """
+    log, first = structlog.get_logger(), configured(LoggingSettings())
+    log.info("one")
+    second = configured(LoggingSettings())
+    first.close()
+    log.info("two")
+    assert [line["event"] for line in lines(second)] == ["two"]
 
 
 def test_values_of_keys_that_look_like_secrets_are_hidden_at_any_depth() -> None:

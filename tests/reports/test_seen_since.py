@@ -6,9 +6,12 @@ from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 
+import attrs
 import pytest
 
+from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.objects import with_value
 from multikueued.diagnosis.checks import workers
 from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.facts import Facts
@@ -64,6 +67,31 @@ def test_other_reasons_of_a_job_stand_as_they_are() -> None:
     seen = finding("worker-namespace-missing", "Namespace team", "worker1")
     told = finding("quota-too-small", "team/job/train", "worker1", severity=Severity.ERROR)
     assert as_seen_since(told, [seen]) is told
+
+
+def test_the_namespaces_of_two_places_on_a_worker_are_two_findings_though_their_names_meet() -> None:
+    """What "default" is called there is another namespace's name here, and that one's is missing there: the doctor did
+    not tell which is being deleted.
+    """
+    facts = healthy()
+    (here,) = facts.objects.local_queues
+    objects = attrs.evolve(
+        facts.objects,
+        local_queues=(here, with_value(here, ("metadata", "namespace"), "mk-default")),
+        clusters=tuple(
+            with_value(cluster, ("metadata", "annotations"), {NAMESPACES_ANNOTATION: '{"*": "mk-*"}'})
+            for cluster in facts.objects.clusters
+        ),
+    )
+    there = attrs.evolve(
+        facts.workers["worker1"], namespaces=frozenset({"mk-default"}), terminating=frozenset({"mk-default"})
+    )
+    found = diagnose(attrs.evolve(facts, objects=objects, workers={"worker1": there}), CHECKS).findings
+    places = {each.id: (each.object, each.workers) for each in found if "namespace" in each.id}
+    assert places == {
+        "worker-namespace-missing": ("Namespace mk-default", ("worker1",)),
+        "namespace-terminating": ("Namespace default", ("worker1",)),
+    }
 
 
 def test_doctor_looks_at_the_places_of_a_worker_once_for_each_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,9 @@ def option_of(*names: str, completes: str, help: str, default: str | None = "") 
 
 def kubeconfig_option(text: str) -> Callable[[F], F]:
     """The option that names kubeconfigs."""
-    return click.option("--kubeconfig", envvar="KUBECONFIG", show_envvar=True, shell_complete=FILES, help=text)
+    return click.option(
+        "--kubeconfig", type=NAME, envvar="KUBECONFIG", show_envvar=True, shell_complete=FILES, help=text
+    )
 
 
 def namespace_option(text: str) -> Callable[[F], F]:
@@ -128,6 +130,7 @@ WORKER_CONTEXT: Final = click.option(
 KUBECONFIGS: Final = kubeconfig_option("A file, or several, merged.")
 WORKER_KUBECONFIG: Final = click.option(
     "--worker-kubeconfig",
+    type=NAME,
     shell_complete=FILES,
     help="With the worker's context, if --kubeconfig does not have it.",
 )

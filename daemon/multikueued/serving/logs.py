@@ -39,7 +39,6 @@ def configure_logging(settings: LoggingSettings, stream: TextIO) -> None:
         processors=[structlog.contextvars.merge_contextvars, *shared, lines],
         logger_factory=structlog.BytesLoggerFactory(stream.buffer) if as_json else structlog.PrintLoggerFactory(stream),
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        cache_logger_on_first_use=True,
     )
     _route_standard_library(shared, as_json, stream)
 

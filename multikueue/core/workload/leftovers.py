@@ -277,8 +277,8 @@ def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effe
 
 
 def end_past_waits(situation: Situation) -> Iterator[Effect]:
-    """Take away that it waits for earlier runs once there is none any more."""
-    return iter(()) if earlier_runs(situation) else end_waits(situation)
+    """Take away that it waits for earlier runs once there is none any more, nor may pods of one be there."""
+    return iter(()) if earlier_runs(situation) or earlier_pods(situation) else end_waits(situation)
 
 
 def remove_stale(situation: Situation) -> Iterator[Effect]:

@@ -8,10 +8,12 @@ from typing import Any
 import attrs
 import pytest
 
+from multikueue.core.model.conditions import condition
 from multikueue.core.model.labels import GIVE_UP_ANNOTATION, PLACEMENTS_ANNOTATION
 from multikueue.core.model.names import Json
+from tests.core.applying import carry_out
 from tests.core.building import ADAPTER, copy_of, snapshot, worker, workload
-from tests.core.door import NOW, LookForPods, Lost, Snapshot, decide, those
+from tests.core.door import NOW, WAITS, LookForPods, Lost, Snapshot, decide, those
 from tests.core.wording import words
 
 KIND = attrs.evolve(ADAPTER, pods_label="example.com/job")
@@ -69,6 +71,22 @@ def test_while_they_do_not_end_others_get_the_quota() -> None:
         word.startswith("give back: Waiting for worker cluster")
         for word in words(seen((POD,), quiet_for=timedelta(seconds=90)))
     )
+
+
+@pytest.mark.parametrize("pods", [None, (POD,)], ids=["nobody has looked since", "one is there"])
+def test_without_quota_it_waits_for_them_all_the_same(pods: tuple[Json, ...] | None) -> None:
+    """They were forgotten with the quota: its job looked as if it waited for nothing else."""
+    waits = told_by(seen((POD,), moved(evictions=1)))
+    queued = moved(evictions=1, quota=False)
+    queued["status"]["conditions"].append(condition(waits, WAITS))
+    assert condition(told_by(seen(pods, queued)), WAITS) is not None
+    assert condition(told_by(seen((), queued)), WAITS) is None
+
+
+def told_by(shown: Snapshot) -> Json:
+    after = carry_out(shown, decide(shown))
+    assert after.workload is not None
+    return after.workload
 
 
 def test_out_of_sight_they_may_run_until_their_worker_is_given_up() -> None:

@@ -144,14 +144,14 @@ def without_namespace(facts: Facts) -> Iterator[Spot]:
 @check("namespace-terminating", Severity.WARNING)
 def terminating_namespace(facts: Facts) -> Iterator[Spot]:
     """A namespace that jobs need is being deleted on a worker."""
-    going: dict[str, dict[str, None]] = defaultdict(dict)
+    going: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for worker in facts.workers.values():
-        for _, key in _queues_for(facts, worker.name, facts.seen_at):
+        for here, key in _queues_for(facts, worker.name, facts.seen_at):
             if key.namespace in worker.terminating:
-                going[key.namespace][worker.name] = None
-    for name, names in sorted(going.items()):
+                going[here.namespace, key.namespace][worker.name] = None
+    for (namespace, name), names in sorted(going.items()):
         where, why = f"{', '.join(names)}, Namespace {name}", f'namespace "{name}" is being deleted there'
-        yield Spot(where, why, object=f"Namespace {name}", workers=tuple(names))
+        yield Spot(where, why, object=f"Namespace {namespace}", workers=tuple(names))
 
 
 @check("worker-namespace-unnamed")
