@@ -22,6 +22,7 @@ from multikueue.runtime.controller import KeyQueue, Process
 from multikueue.runtime.manager import Manager
 from multikueue.runtime.parts import GuardedFigures, PartHost
 from multikueue.sandbox.apiserver.faults import Match, Refuse
+from multikueue.sandbox.kueue import evict
 from multikueue.sandbox.setting_up import LOCAL_QUEUE_NAME
 from tests.docs.measured import DOCS
 from tests.runtime.fleet import LONG, Fleet, now
@@ -226,3 +227,17 @@ async def test_what_fails_as_figures_are_told_something_holds_up_no_workload() -
             await anyio.sleep(5)
             assert "-" not in (await placed(fleet)).values()
     assert {line["event"] for line in logged if line["log_level"] == "error"} == {"figures fail as they are told"}
+
+
+async def test_figures_that_fail_hold_up_no_eviction() -> None:
+    """What is evicted has quota still, and waits for no worker: it would have run on, and kept its quota."""
+    fleet = Fleet.of("w1")
+    async with running(fleet) as manager:
+        await fleet.submit()
+        await anyio.sleep(5)
+        assert "-" not in (await placed(fleet)).values()
+        broken = mock.patch.object(type(manager._dispatching.figures), "facts", side_effect=KeyError("spec"))
+        with broken, capture_logs():
+            await evict(fleet.admin, ObjectKey.of(await fleet.workload()), clock=now)
+            await anyio.sleep(60)
+            assert await fleet.running_on() == {}

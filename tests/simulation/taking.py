@@ -18,6 +18,7 @@ from multikueue.core.model.workloads import (
     check_state,
     cluster_name,
     component_index,
+    evictions,
     has_quota,
     is_evicted,
     is_finished,
@@ -168,7 +169,7 @@ class Taking:
         if component_index(workload) is None or cluster_name(workload) is not None:
             return False
         parts = [other for other in objects(self.world.manager, WORKLOAD) if owner(other) == owner(workload)]
-        if all(self.world.place_of(cluster_name(part)) != name for part in parts):
+        if all(self.world.place_of(cluster_name(part)) != name and evictions(part) for part in parts):
             return True  # evicted one after the other: what runs there is of an earlier attempt of each
         config = find(self.world.manager, MULTIKUEUE_CONFIG, ObjectKey("", CHECK)) or {}
         if name not in (dig(config, "spec", "clusters") or ()):

@@ -74,13 +74,11 @@ def _findings(seen: Seen) -> Iterator[Finding]:
     if seen.job is not None and not refused:  # what was refused would say more
         own = own_trouble(seen.job, line, seen.workload, seen.now)
         yield from () if own is None else (own,)
-    if state in _ENDED:
+    if state in _ENDED or seen.chain.is_copy:
         return
     if state in (*WAITING_STATES, *RUNNING_STATES):
         yield from _lacks_pod(seen)
         yield from _has_other_queue(seen)
-    if seen.chain.is_copy:
-        return
     yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
     if state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)

@@ -165,17 +165,7 @@ def reason_of(chain: Chain, state: JobState) -> str:
     workload = chain.workload
     match state:
         case JobState.QUEUED:
-            why = message(workload, "QuotaReserved") or message(workload, "Evicted")
-            evicted = message(workload, "Evicted") if workloads.is_evicted(workload) else ""
-            if evicted not in why:
-                why = f"{why}; it was evicted: {evicted}"
-            if chain.earlier_runs:  # which do not end: it was sent back for them
-                first = chain.earlier_runs[0]
-                why = f'sent back: worker cluster "{first.worker}" still has {first}'
-            if not chain.has_no_queue:
-                return why
-            missing = f'LocalQueue "{chain.queue.name}" does not exist in namespace "{chain.queue.namespace}"'
-            return (why or missing) + chain.queue_meant
+            return _why_queued(chain)
         case JobState.LOST:
             cluster = chain.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
@@ -188,12 +178,34 @@ def reason_of(chain: Chain, state: JobState) -> str:
         case JobState.STOPPING:
             return "it is being deleted" if is_terminating(workload) else message(workload, "Evicted")
         case JobState.LOCAL:
-            if chain.is_own_copy:
-                return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
-            if chain.is_copy:
-                return f'it is the copy of Workload "{origin_key(workload)}" of a manager: ask there'
-            return "its ClusterQueue has no MultiKueue check"
+            return _why_local(chain)
     return chain.message
+
+
+def _why_queued(chain: Chain) -> str:
+    """Kueue's words, and what it was evicted for, which those of its queue replace; or the run that it was sent back for."""
+    workload = chain.workload
+    why = message(workload, "QuotaReserved") or message(workload, "Evicted")
+    evicted = message(workload, "Evicted") if workloads.is_evicted(workload) else ""
+    if evicted not in why:
+        why = f"{why}; it was evicted: {evicted}"
+    if chain.earlier_runs:  # which do not end: it was sent back for them
+        first = chain.earlier_runs[0]
+        why = f'sent back: worker cluster "{first.worker}" still has {first}'
+    if not chain.has_no_queue:
+        return why
+    missing = f'LocalQueue "{chain.queue.name}" does not exist in namespace "{chain.queue.namespace}"'
+    return (why or missing) + chain.queue_meant
+
+
+def _why_local(chain: Chain) -> str:
+    """Why nobody dispatches it from here."""
+    workload = chain.workload
+    if chain.is_own_copy:
+        return f'it is the copy of Workload "{origin_key(workload)}": this cluster is a worker, too'
+    if chain.is_copy:
+        return f'it is the copy of Workload "{origin_key(workload)}" of a manager: ask there'
+    return "its ClusterQueue has no MultiKueue check"
 
 
 def labels_everywhere(workload: Json) -> Mapping[str, str]:

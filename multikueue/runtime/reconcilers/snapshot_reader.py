@@ -19,7 +19,7 @@ from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_finished
+from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_evicted, is_finished
 from multikueue.core.workload.seen.graces import LATE_CREATION
 from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.core.workload.seen.worker_states import (
@@ -151,7 +151,7 @@ class SnapshotReader:
         workers: Iterable[Worker],
     ) -> Facts:
         """What its dispatcher knows of a Workload that waits for a worker."""
-        waits = check is not None and has_quota(workload) and cluster_name(workload) is None
+        waits = has_quota(workload) and not is_evicted(workload) and cluster_name(workload) is None
         if self.figures is None or check is None or not waits:
             return Facts()
         queue = _queue(key, workload)
