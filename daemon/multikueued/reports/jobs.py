@@ -183,7 +183,7 @@ def reason_of(chain: Chain, state: JobState) -> str:
 
 
 def _why_queued(chain: Chain) -> str:
-    """Kueue's words, and what it was evicted for, which those of its queue replace; or the run that it was sent back for."""
+    """Kueue's words, and what it was evicted for, which they say no more; or the run that it was sent back for."""
     workload = chain.workload
     why = message(workload, "QuotaReserved") or message(workload, "Evicted")
     evicted = message(workload, "Evicted") if workloads.is_evicted(workload) else ""
