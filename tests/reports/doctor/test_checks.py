@@ -283,6 +283,17 @@ def taken_away_cases() -> Iterator[Case]:
     )
 
 
+def test_a_placement_check_that_names_a_config_says_nothing_of_that_config() -> None:
+    """The config was told to be half broken, in the words of the other check."""
+    (check,) = healthy().objects.checks
+    spec = {**check["spec"], "controllerName": "open-cluster-management.io/placement"}
+    bad = new_condition("Active", False, "BadParameters", "spec.parameters.kind is ...", now=NOW)
+    placed: Json = {"metadata": {"name": "placed"}, "spec": spec, "status": {"conditions": [bad]}}
+    facts = with_objects(checks=(check, placed), configs=(config(("worker1", "worker3")),))
+    (told,) = [finding.told for finding in findings(facts) if finding.id == "cluster-missing"]
+    assert "spec.parameters" not in told
+
+
 def placement_cases() -> Iterator[Case]:
     """Of placement checks and the configs they fill."""
     (check,) = healthy().objects.checks
@@ -290,6 +301,11 @@ def placement_cases() -> Iterator[Case]:
     mine: Json = {**check, "metadata": {"name": "placed"}, "spec": spec, "status": {}}
     where = "AdmissionCheck placed"
     yield "placement-inactive", with_objects(checks=(check, mine)), where, "nobody handles it"
+    named = {"controllerName": "open-cluster-managment.io/placement", "parameters": {"kind": "Placement", "name": "p"}}
+    meant = (
+        'nobody handles it: its controllerName is open-cluster-managment.io/placement (did you mean "open-cluster-man'
+    )
+    yield "placement-inactive", with_objects(checks=(check, {**mine, "spec": named})), where, meant
     inactive = {"type": "Active", "status": "False", "reason": "PlacementNotFound", "message": "Placement p not found"}
     gone = {**mine, "status": {"conditions": [inactive]}}
     yield "placement-inactive", with_objects(checks=(check, gone)), where, "PlacementNotFound: Placement p not found"

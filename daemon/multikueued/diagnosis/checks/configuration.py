@@ -9,7 +9,6 @@ import attrs
 from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
-from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.name_lists import listed, suggestion
@@ -23,6 +22,7 @@ from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
     missing_checks,
+    placement_checks,
     stopped_queue,
     without_cluster_queue,
 )
@@ -235,7 +235,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
 @check("placement-inactive")
 def inactive_checks(facts: Facts) -> Iterator[Finding]:
     """A placement check is not active, nobody handles it, or OCM's addon handles it as well."""
-    for placement_check in filter(is_placement_check, facts.objects.checks):
+    for placement_check in placement_checks(facts.objects):
         yield from inactive_placement(placement_check)
 
 
