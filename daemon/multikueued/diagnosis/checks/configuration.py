@@ -29,7 +29,7 @@ from multikueued.reports.chain import (
 from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.daemon_lease import daemon_findings, daemon_report
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
-from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
+from multikueued.reports.remedies.trouble import DETACHED, GONE, is_lost_by_detaching, taken_away
 from multikueued.reports.typenames import title
 
 
@@ -268,6 +268,8 @@ def what_workers_say(facts: Facts) -> Iterator[Finding]:
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in facts.worker_reports:
+        if is_lost_by_detaching(worker.name, facts.objects):
+            continue
         if worker.error and worker.state is not WorkerState.MISSING:  # of which the check's findings tell
             degraded = worker.state is WorkerState.DEGRADED
             problem = facts.about_worker(worker.name, worker.error, worker.cause, connected=degraded)
