@@ -303,11 +303,14 @@ def placement_cases() -> Iterator[Case]:
     mine: Json = {**check, "metadata": {"name": "placed"}, "spec": spec, "status": {}}
     where = "AdmissionCheck placed"
     yield "placement-inactive", with_objects(checks=(check, mine)), where, "nobody handles it"
-    named = {"controllerName": "open-cluster-managment.io/placement", "parameters": {"kind": "Placement", "name": "p"}}
+    misnamed: Json = {
+        "controllerName": "open-cluster-managment.io/placement",
+        "parameters": {"kind": "Placement", "name": "p"},
+    }
     meant = (
         'nobody handles it: its controllerName is open-cluster-managment.io/placement (did you mean "open-cluster-man'
     )
-    yield "placement-inactive", with_objects(checks=(check, {**mine, "spec": named})), where, meant
+    yield "placement-inactive", with_objects(checks=(check, {**mine, "spec": misnamed})), where, meant
     inactive = {"type": "Active", "status": "False", "reason": "PlacementNotFound", "message": "Placement p not found"}
     gone = {**mine, "status": {"conditions": [inactive]}}
     yield "placement-inactive", with_objects(checks=(check, gone)), where, "PlacementNotFound: Placement p not found"
