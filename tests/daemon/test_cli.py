@@ -209,7 +209,12 @@ def test_bad_settings_are_reported_before_anything_starts(tmp_path: Path) -> Non
     ("text", "code", "message"),
     [
         ("gcInterval: 2m\n", 0, "These settings can be used.\n"),
-        ("apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {}\n", 0, "health: passed over"),
+        (
+            "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nhealth: {}\n",
+            0,
+            "health: Kueue's own setting: passed over",
+        ),
+        ("ocm: {enabled: true}\n", 0, "ocm: the order of clusters by score means something to"),
         ("gcIntervall: 2m\n", 2, 'gcIntervall: there is no such setting: did you mean "gcInterval"?'),
         ("pods: {check: Ready}\n", 2, "pods.check: without the webhook's scheduling gate"),
         (

@@ -164,6 +164,6 @@ def test_what_is_passed_over_is_one_line_each(tmp_path: Path) -> None:
     kubeconfig.write_text(f"current-context: x\n{server}contexts: [{{name: x, context: {{cluster: x}}}}]\n")
     result = CliRunner().invoke(main, ["run", "--config", str(config), "--kubeconfig", str(kubeconfig)])
 
-    lines = [line for line in result.stderr.splitlines() if "setting passed over" in line]
+    lines = [line for line in result.stderr.splitlines() if "remark on a setting" in line]
     assert len(lines) == len(loaded(SHIPPED).remarks)
     assert sum("warning" in line for line in lines) == 1

@@ -22,6 +22,8 @@ from multikueued.run.ocm_workers import granting_client, profile_settings, spoke
 from multikueued.settings.file import parse, parse_settings
 from tests.integration.permissions import granted
 
+CLOUD = "{name: cloud, builtin: secretreader}"
+OCMS = "{name: open-cluster-management, builtin: cp-creds}"
 GRANTING = "namespace: kueue-system\nocm: {enabled: true, clusterPermissions: {enabled: true}}\n"
 
 
@@ -65,6 +67,23 @@ class TestSettings:
         others = profile_settings(parse_settings(f"{{ocm: {{enabled: true}}, {own}}}"))
         assert others is not None
         assert [provider.name for provider in others.providers or ()] == ["x"]
+
+    @pytest.mark.parametrize(
+        ("ocm", "told"),
+        [
+            ("{enabled: true}", True),
+            ("{enabled: false}", False),
+            ("{enabled: true, clusters: {credentials: external}}", False),
+            ("{enabled: true, clusters: {source: kubeconfig}}", False),
+        ],
+    )
+    def test_access_providers_without_ocms_are_told(self, ocm: str, told: bool) -> None:
+        """No worker of OCM's was reached, and the settings could be used."""
+        remarks = parse(f"ocm: {ocm}\nclusterProfile: {{accessProviders: [{CLOUD}]}}", source="x").remarks
+        important = [remark.why for remark in remarks if remark.important]
+        assert ["open-cluster-management" in why for why in important] == [True] * told
+        both = f"ocm: {ocm}\nclusterProfile: {{accessProviders: [{CLOUD}, {OCMS}]}}"
+        assert not [remark for remark in parse(both, source="x").remarks if remark.important]
 
     @pytest.mark.parametrize(
         ("text", "message"),

@@ -55,7 +55,7 @@ def test_of_another_controller_the_reason_is_the_cause_if_it_is_one(reason: str,
 def test_a_worker_that_nobody_has_tried() -> None:
     said = cluster_answer({"metadata": {"name": "w"}})
     assert not said.connected
-    assert "nobody has tried" in said.error
+    assert "no attempt to connect to it has ended" in said.error
 
 
 def event(worker: str, note: str, minutes_ago: float = 1) -> EventReport:

@@ -14,6 +14,8 @@ from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
 from multikueue.core.model.labels import DETACHED_ANNOTATION, GIVE_UP_BEFORE_ANNOTATION
 from multikueue.core.model.names import Json
+from multikueue.errors import Cause
+from multikueued.diagnosis.fleet import fleet_findings
 from multikueued.reports.explanation import Explanation, explain
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.seen import Seen
@@ -52,6 +54,17 @@ def test_explain_says_what_becomes_of_the_job(facts: ConnectionFacts | None, why
     assert (finding.where, finding.blocking) == ("worker1", False)
     assert why.removeprefix("they ") in finding.why
     assert remedy in finding.remedy
+
+
+def test_that_it_cannot_be_reached_follows_from_its_detaching() -> None:
+    """Somebody had to see to the ClusterProfile that the detaching has taken away. What was lost before is told."""
+    gone = ConnectionFacts(error="not found", cause=Cause.PROFILE_MISSING)
+    for facts, ids in ((gone, []), (attrs.evolve(gone, moves_at=NOW), ["cluster-profile-missing"])):
+        objects = detached(facts)
+        told = [finding.id for finding in explained(objects).findings]
+        assert [one for one in told if one != "worker-detached"] == ids
+        told = [finding.id for finding in fleet_findings(objects, NOW, "kueue-system")]
+        assert [one for one in told if one.startswith("cluster-profile")] == ids
 
 
 def test_no_move_is_announced_that_does_not_come() -> None:

@@ -88,6 +88,26 @@ async def test_its_jobs_move_some_time_after_it_is_gone_and_not_before() -> None
             assert anyio.current_time() - began > GRACE - 10
 
 
+async def test_one_that_comes_back_keeps_its_jobs_for_the_time_since_it_was_gone() -> None:
+    """They moved at the moment at which its MultiKueueCluster was there again, had the detaching taken long."""
+    async with placed() as detached, detached.fleet.running():
+        fleet, key = detached.fleet, ObjectKey("", detached.worker)
+        await until(is_active(fleet, detached.worker))
+        await detached.note(DETACHED_ANNOTATION)
+        await anyio.sleep(1)
+        await detached.take_credentials()
+        await anyio.sleep(GRACE + 60)
+        cluster = await fleet.admin.get(MULTIKUEUE_CLUSTER, key)
+        await fleet.admin.delete(MULTIKUEUE_CLUSTER, key)
+        began = anyio.current_time()
+        await anyio.sleep(10)
+        await fleet.admin.create(
+            MULTIKUEUE_CLUSTER, {**cluster, "metadata": {"name": detached.worker}, "status": {"conditions": []}}
+        )
+        await until(detached.runs_elsewhere, within=GRACE + 60)
+        assert anyio.current_time() - began > GRACE - 10
+
+
 async def test_one_that_was_lost_before_is_dead_and_its_time_goes_on() -> None:
     async with placed() as detached, detached.fleet.running():
         await until(is_active(detached.fleet, detached.worker))

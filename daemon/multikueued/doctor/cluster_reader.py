@@ -42,7 +42,7 @@ class Sight:
     def noted(self, what: str, resource: Resource, error: ApiError) -> bool:
         """Whether only this list cannot be read, which is noted; else nothing can."""
         if isinstance(error, Forbidden | Unreadable | ServerFault | NotFound):
-            self.blind(what, _why(error, "list", resource, self.whose))
+            self.blind(what, why_unread(error, "list", resource, self.whose))
             return True
         return False
 
@@ -68,7 +68,7 @@ class Sight:
         try:
             return await self.client.get(resource, key)
         except (Forbidden, Unreadable, ServerFault, NotFound) as error:
-            self.blind(what, _why(error, "get", resource, self.whose, str(key)))
+            self.blind(what, why_unread(error, "get", resource, self.whose, str(key)))
             return None
 
     async def exists(self, resource: Resource, key: ObjectKey, what: str) -> bool | None:
@@ -80,7 +80,7 @@ class Sight:
         try:
             return await self.client.exists(resource, key)
         except (Forbidden, Unreadable, ServerFault) as error:
-            self.blind(what, _why(error, "get", resource, self.whose, str(key)))
+            self.blind(what, why_unread(error, "get", resource, self.whose, str(key)))
             return None
 
     async def served(self) -> Set[GVK]:
@@ -139,7 +139,7 @@ class Sight:
         if refused and not isinstance(refused[0], Forbidden | ServerFault | NotFound):
             raise refused[0]
         if refused:
-            self.blind(what, _why(refused[0], "create", ACCESS_REVIEW if user else SELF_REVIEW, self.whose))
+            self.blind(what, why_unread(refused[0], "create", ACCESS_REVIEW if user else SELF_REVIEW, self.whose))
         return tuple(answered[permission] for permission in asked if permission in answered)
 
     async def user(self) -> str:
@@ -166,7 +166,8 @@ class Sight:
         return bool(answer.get("allowed"))
 
 
-def _why(error: ApiError, verb: str, resource: Resource, whose: str, name: str = "") -> str:
+def why_unread(error: ApiError, verb: str, resource: Resource, whose: str, name: str = "") -> str:
+    """Why something cannot be read, in words."""
     match error:
         case Forbidden():
             who = "you may" if whose == MANAGER else "the user of its kubeconfig may"

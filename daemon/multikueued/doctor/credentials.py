@@ -48,10 +48,7 @@ async def held_for(cluster: Json, sight: Sight, namespace: str) -> HeldCredentia
         return None
     name, config = name_of(access.secret), access.config
     if access.profile:  # without a digest: the daemon may use another way
-        facts = KubeconfigFacts(
-            name, token_expires=token_expires(config.token), renewed=True, account=account_of(config.token)
-        )
-        return HeldCredentials(facts, config)
+        return HeldCredentials(_profile_facts(name, config), config)
     return HeldCredentials(kubeconfig_facts(name, config, access.secret, credentials_digest(config)), config)
 
 
@@ -61,6 +58,18 @@ def kubeconfig_facts(name: str, config: ClusterConfig, secret: Json, digest: str
     renewed, outside = OWNER_LABEL in labels_of(secret), is_own_machine(config.server)
     account = account_of(config.token)
     return KubeconfigFacts(name, digest, *dates, bound_in(secret), renewed=renewed, outside=outside, account=account)
+
+
+def facts_in_use(cluster: Json, config: ClusterConfig, secret: Json) -> KubeconfigFacts:
+    """The same of what the daemon uses for a MultiKueueCluster; of a ClusterProfile without a Secret's name."""
+    if profile_reference(cluster) is not None:
+        return _profile_facts("", config)
+    return kubeconfig_facts(location(cluster), config, secret)
+
+
+def _profile_facts(name: str, config: ClusterConfig) -> KubeconfigFacts:
+    ends, account = token_expires(config.token), account_of(config.token)
+    return KubeconfigFacts(name, token_expires=ends, renewed=True, account=account)
 
 
 def account_of(token: str) -> str:

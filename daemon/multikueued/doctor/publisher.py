@@ -25,8 +25,8 @@ from multikueue.kube import ClusterConfig
 from multikueue.protocols import ApiClient
 from multikueue.runtime.loop import loop_time
 from multikueued.clusters import ClusterClient, Connect
-from multikueued.doctor.cluster_reader import MANAGER, Sight
-from multikueued.doctor.credentials import kubeconfig_facts
+from multikueued.doctor.cluster_reader import MANAGER, Sight, why_unread
+from multikueued.doctor.credentials import facts_in_use
 from multikueued.doctor.probe import Measure, probe
 from multikueued.doctor.worker_reader import CONNECT, DIAGNOSE, Rounds, lacking_of
 from multikueued.few_at_a_time import few_at_a_time
@@ -246,8 +246,8 @@ class FindingsPublisher:
 
     def _credentials(self, worker: Reached) -> KubeconfigFacts:
         """When the credentials in use expire, and what their Secret says of that."""
-        name = location(worker.cluster)
-        return kubeconfig_facts(name, worker.config, self.secret(ObjectKey(str(self.settings.namespace), name)) or {})
+        secret = self.secret(ObjectKey(str(self.settings.namespace), location(worker.cluster)))
+        return facts_in_use(worker.cluster, worker.config, secret or {})
 
     def _note(self, name: str, rounds: Rounds, manager: ClockBound | None) -> None:
         """Keep what was seen of a worker; nothing: it did not answer, though the daemon is connected to it."""
@@ -280,13 +280,13 @@ class FindingsPublisher:
         if known.published is None:
             return
         try:
-            queues = worker.watched() or await _listed(worker.client)
+            queues = worker.watched() or await _listed(worker)
             if max(len(queues.local), len(queues.cluster)) > MOST_QUEUES:
                 self._blind(known, _MANY)
                 return
             facts = attrs.evolve(known.published.facts, queues=slim(queues), queues_unseen="")
             known.read_queues(facts, self.clock())
-        except (Forbidden, NotFound) as error:
+        except _QueuesUnseenError as error:
             self._blind(known, str(error), SOON)
         except (ApiError, TimeoutError) as error:
             log.debug("quotas not read", cluster=worker.name, error=str(error))
@@ -323,12 +323,21 @@ class FindingsPublisher:
         self._written, self._error = dict(wanted), ""
 
 
-async def _listed(client: ApiClient) -> QueuesOnWorker:
+class _QueuesUnseenError(Exception):
+    """The queues of a worker may not be read, or are not served."""
+
+
+async def _listed(worker: Reached) -> QueuesOnWorker:
     """The queues of a worker; of one that has too many, one more than that."""
+
+    async def items(resource: Resource) -> Sequence[Json]:
+        try:
+            return (await worker.client.list(resource, limit=MOST_QUEUES + 1)).items
+        except (Forbidden, NotFound) as error:
+            raise _QueuesUnseenError(why_unread(error, "list", resource, worker.name)) from error
+
     with anyio.fail_after(QUOTA_DEADLINE):
-        local = (await client.list(LOCAL_QUEUE, limit=MOST_QUEUES + 1)).items
-        cluster = (await client.list(CLUSTER_QUEUE, limit=MOST_QUEUES + 1)).items
-    return QueuesOnWorker.of(local, cluster)
+        return QueuesOnWorker.of(await items(LOCAL_QUEUE), await items(CLUSTER_QUEUE))
 
 
 def _without_times(published: Mapping[str, Published]) -> dict[str, Published]:

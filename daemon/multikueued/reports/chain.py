@@ -12,6 +12,7 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.inventory.names import ACTIVE, CONFIG_LABEL, CONFLICT_CONDITION
 from multikueue.core.inventory.ownership import is_placement_check, name_or_empty
+from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER
 from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition, is_true, message
 from multikueue.core.model.kinds import (
@@ -20,6 +21,7 @@ from multikueue.core.model.kinds import (
     LOCAL_QUEUE,
     MULTIKUEUE_CLUSTER,
     MULTIKUEUE_CONFIG,
+    PLACEMENT,
 )
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.name_lists import suggestion
@@ -86,7 +88,7 @@ def _of_check(name: str, check: Json, objects: ManagerObjects) -> Iterator[Findi
 
 def _placed(config: str, objects: ManagerObjects) -> str:
     """The key of the remedy where a placement fills a config; empty: none fills one of that name."""
-    return "config-missing@placed" if config in map(name_or_empty, _placements(objects)) else ""
+    return "config-missing@placed" if config in map(name_or_empty, filter(is_placement_check, objects.checks)) else ""
 
 
 def _of_config(config: Json, said: str, objects: ManagerObjects) -> Iterator[Finding]:
@@ -201,7 +203,7 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
     waiting = [name for name in objects.checks_of_queue(queue) if not is_true(objects.our_checks[name], "Active")]
     if any(name not in objects.checks_by_name for name in named):
         return True
-    if any(name_of(placement) in named and not is_true(placement, "Active") for placement in _placements(objects)):
+    if any(name_of(check) in named and not is_true(check, "Active") for check in placement_checks(objects)):
         return True
     if not waiting:
         return False
@@ -212,7 +214,7 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:
     """The placement checks that keep a ClusterQueue inactive: only they know why."""
     named = check_names(queue)
-    for placement in _placements(objects):
+    for placement in placement_checks(objects):
         if name_of(placement) in named:
             yield from inactive_placement(placement)
 
@@ -221,15 +223,23 @@ def inactive_placement(check: Json) -> Iterator[Finding]:
     """That a placement check is not active, that nobody handles it, or that OCM's addon does as well."""
     where, active = f"AdmissionCheck {name_of(check)}", condition(check, ACTIVE)
     conflict = condition(check, CONFLICT_CONDITION) if is_true(check, CONFLICT_CONDITION) else None
-    if conflict is None and active is None:
+    if conflict is None and active is None and not is_placement_check(check):
+        controller = str(dig(check, "spec", "controllerName") or "")
+        guess = suggestion(controller, [PLACEMENT_CONTROLLER])
+        yield finding("placement-inactive@other", where, controller=controller, guess=guess, ours=PLACEMENT_CONTROLLER)
+    elif conflict is None and active is None:
         yield finding("placement-inactive@unhandled", where)
     elif (wrong := conflict or active) is not None and (conflict is not None or wrong.get("status") != "True"):
         words = f"{wrong.get('reason')}: {wrong.get('message')}"
         yield finding("placement-inactive" if conflict is None else "placement-inactive@twice", where, words)
 
 
-def _placements(objects: ManagerObjects) -> Iterator[Json]:
-    return (check for check in objects.checks if is_placement_check(check))
+def placement_checks(objects: ManagerObjects) -> Iterator[Json]:
+    """The AdmissionChecks that stand for a Placement: by `controllerName`, or by a Placement as parameters."""
+    for check in objects.checks:
+        names_one = dig(check, "spec", "parameters", "kind") == PLACEMENT.gvk.kind
+        if is_placement_check(check) or (names_one and name_of(check) not in objects.our_checks):
+            yield check
 
 
 def queue_problem(queue: Json) -> str:

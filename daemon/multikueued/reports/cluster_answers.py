@@ -56,7 +56,7 @@ def cluster_answer(cluster: Json) -> ClusterAnswer:
     else:
         state = WorkerState.LOST if reason == "ClientConnectionFailed" else WorkerState.NOT_CONNECTED
         error = facts.error or str(active.get("message") or "")
-        error = error or "nobody has tried to connect to it: does the daemon run?"
+        error = error or "no attempt to connect to it has ended yet: does the daemon run?"
         known = attrs.evolve(facts, error=error, cause=_cause(reason, facts), unusable={}, causes={}, same_as=())
     return ClusterAnswer(
         **attrs.asdict(known, recurse=False),

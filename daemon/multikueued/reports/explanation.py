@@ -9,9 +9,8 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp
-from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.objects import dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.chain import ChainLink, links_of, managed_by
 from multikueued.reports.cluster_answers import cluster_answer
@@ -21,6 +20,7 @@ from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, command_for
+from multikueued.reports.remedies.trouble import is_lost_by_detaching
 from multikueued.reports.seen import Seen
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 
@@ -200,7 +200,7 @@ def _move(chain: Chain, job: JobReport) -> NextStep:
     clusters, after = chain.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
     cluster = clusters.get(job.worker, {})
     said = cluster_answer(cluster)
-    if detached_at(annotations_of(cluster)) is not None and said.moves_at is None:
+    if is_lost_by_detaching(job.worker, chain.objects):
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     words = chain.says.by_worker((job.worker,)).get(job.worker)
     if words is not None and job.worker not in clusters:

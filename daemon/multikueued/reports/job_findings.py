@@ -45,6 +45,7 @@ from multikueued.reports.remedies.trouble import (
     Trouble,
     findings_of_workers,
     found_by,
+    is_lost_by_detaching,
     source_names,
     taken_away,
     trouble_of,
@@ -326,9 +327,9 @@ def _of_answers(seen: Seen) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
     line, by_worker = seen.line, dict[str, Trouble]()
     for answer in seen.answers:
-        if not answer.is_trouble:
-            continue
         worker = answer.worker
+        if not answer.is_trouble or is_lost_by_detaching(worker, seen.objects):
+            continue
         there = seen.objects.names_on(worker).namespace(line.namespace) or line.namespace
         source = source_names(seen.objects.clusters_by_name.get(worker))
         words = {**line.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}

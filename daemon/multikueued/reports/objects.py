@@ -13,6 +13,7 @@ from multikueue.core.config.admission_check import clusters, config_name
 from multikueue.core.config.quota import check_names
 from multikueue.core.dispatchers.scored import kueue_objects
 from multikueue.core.dispatchers.scored.starts import Waited
+from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model import workloads
 from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import parse_timestamp
@@ -314,7 +315,8 @@ class Chain:
 
 def _is_ours(check: Json) -> bool:
     spec = check.get("spec") or {}
-    return spec.get("controllerName") == CONTROLLER_NAME or dig(spec, "parameters", "kind") == _CONFIG
+    names_config = dig(spec, "parameters", "kind") == _CONFIG and not is_placement_check(check)
+    return spec.get("controllerName") == CONTROLLER_NAME or names_config
 
 
 def _by_name(objects: Iterable[Json]) -> dict[str, Json]:

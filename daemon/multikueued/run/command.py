@@ -65,7 +65,7 @@ def run(config: Path | None, kubeconfig: str | None, context: str | None, check:
 
 
 def _checked(loaded: Loaded) -> None:
-    """Say what is passed over; what installed packages bring is looked at, too.
+    """Say what there is to say of settings; what installed packages bring is looked at, too.
 
     Raises:
         SettingsError: an installed package's dispatcher cannot be used.
@@ -74,7 +74,7 @@ def _checked(loaded: Loaded) -> None:
     chosen_kinds(loaded.settings)
     chosen_dispatcher(loaded.settings)
     for remark in loaded.remarks:
-        click.echo(f"{remark.setting}: passed over: {remark.why}")
+        click.echo(f"{remark.setting}: {remark.why}")
     click.echo("These settings can be used.")
 
 
@@ -82,4 +82,4 @@ def _tell(remarks: Iterable[Remark]) -> None:
     log = structlog.get_logger(__name__)
     for remark in remarks:
         tell = log.warning if remark.important else log.info
-        tell("setting passed over", setting=remark.setting, why=remark.why)
+        tell("remark on a setting", setting=remark.setting, why=remark.why)

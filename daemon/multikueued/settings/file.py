@@ -85,7 +85,7 @@ def parse(text: str, *, source: str) -> Loaded:
     made = (
         kind_remarks(settings),
         dispatcher_remarks(settings),
-        ocm_remarks(settings.ocm),
+        ocm_remarks(settings.ocm, settings.cluster_profile),
         mirror_remarks(settings.mirror_pods),
     )
     remarks = (attrs.evolve(remark, setting=file.as_written(remark.setting)) for remark in itertools.chain(*made))

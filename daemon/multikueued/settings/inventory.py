@@ -8,8 +8,10 @@ from typing import Literal
 
 import attrs
 
+from multikueue.core.inventory.names import CLUSTER_MANAGER
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY
 from multikueued.settings.kueue_configuration import Remark
+from multikueued.settings.profiles import ClusterProfileSettings
 from multikueued.settings.value_types import AccountName, ConfigName, Selector, TokenValidity
 
 
@@ -91,8 +93,15 @@ def ocm_contradictions(settings: OcmSettings) -> Iterator[str]:
         yield "ocm.clusters.credentials: a kubeconfig needs a token: write managedServiceAccount, or leave it out"
 
 
-def ocm_remarks(settings: OcmSettings) -> Iterator[Remark]:
-    """What has no effect. It ends nothing: the daemon dispatches with and without OCM."""
+def ocm_remarks(settings: OcmSettings, profiles: ClusterProfileSettings | None) -> Iterator[Remark]:
+    """What has no effect, or cannot work. It ends nothing: the daemon dispatches with and without OCM."""
+    named = [provider.name for provider in profiles.access_providers] if profiles is not None else [CLUSTER_MANAGER]
+    source, credentials = settings.clusters.source, settings.clusters.credentials
+    by_profile = settings.enabled and (source, credentials) == ("clusterProfile", "managedServiceAccount")
+    if by_profile and CLUSTER_MANAGER not in named:
+        add = f"add {{name: {CLUSTER_MANAGER}, builtin: cp-creds}}, or leave the section out"
+        why = f"none is called {CLUSTER_MANAGER}, so no worker that is made of a ManagedCluster can be reached: {add}"
+        yield Remark("clusterProfile.accessProviders", why, important=True)
     if settings.cluster_permissions.enabled and not settings.grants:
         advice = "turn on ocm.enabled and choose an ocm.clusters.source, or leave it out"
         yield Remark("ocm.clusterPermissions.enabled", f"no cluster gets one: {advice}", important=True)

@@ -163,7 +163,7 @@ def accept(
 
 
 def is_doubtful(names: frozenset[str], before: frozenset[str] | None) -> bool:
-    """Whether a decision takes away everything, or more than half of what there was."""
+    """Whether a decision takes away everything, or names fewer than half as many clusters as there were."""
     if before is None:
         return not names
     return bool(before) and (not names or 2 * len(names) < len(before))

@@ -47,8 +47,8 @@ class PlacementSettings:
     """`spec.controllerName` of the MultiKueue checks that this process dispatches for. A config that other checks use,
     too, is another controller's; empty: all are."""
     grace: timedelta = timedelta(seconds=60)
-    """How long a decision that is empty, or has lost more than half of its clusters, must hold before it is accepted:
-    OCM empties decisions for a moment when it replaces them, and while it cannot read the Placement."""
+    """How long a decision that is empty, or names fewer than half as many clusters as before, must hold before it is
+    accepted: OCM empties decisions for a moment when it replaces them, and while it cannot read the Placement."""
     min_dwell: timedelta = timedelta(0)
     """How long a cluster stays selected at least: for Placements whose choice changes with each score."""
     hysteresis: int = 10

@@ -29,6 +29,7 @@ from multikueue.core.model.conditions import (
 )
 from multikueue.core.model.kinds import ADMISSION_CHECK, WORKLOAD
 from multikueue.core.model.labels import MAX_CONDITION_MESSAGE
+from multikueue.core.model.name_lists import listed
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, identity, name_of, shortened
 from multikueue.core.model.workloads import CheckState
@@ -106,7 +107,7 @@ def _details(target: ConfigTarget, shared: list[str], policy: Policy) -> Iterato
     elif members.leaving:
         yield f"no longer selected, and still running jobs: {', '.join(sorted(members.leaving))}"
     if target.scores.unknown:
-        yield f"without a score, so last: {', '.join(target.scores.unknown)}"
+        yield f"without a score, so last: {listed(target.scores.unknown)}"
     if shared:
         yield f"shared with {', '.join(shared)}"
     if target.accepted.why:

@@ -215,7 +215,6 @@ class WorkerPool:
         Returns:
             Whether that is new.
         """
-        self._let_go.pop(name, None)
         before, worker = self._detached.pop(name, None), self.get(name)
         if at is not None:
             self._detached[name] = at

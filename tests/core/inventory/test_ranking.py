@@ -103,6 +103,14 @@ def test_scores_without_a_place_are_told() -> None:
     assert "without a score, so last: a" in ground.said()[2]
 
 
+def test_of_many_without_a_score_the_first_are_named() -> None:
+    """A Placement of a thousand clusters: the API server takes no message of more than 32 KiB."""
+    ground = scored(**dict.fromkeys((f"c{number:03}" for number in range(200)), 0))
+    ground.scores.clear()
+    ground.settle()
+    assert "without a score, so last: c000, c001, c002, c003, c004 and 195 more" in ground.said()[2]
+
+
 def test_a_new_cluster_comes_in_by_rank() -> None:
     ground = scored(a=0, b=50)
     ground.settle()

@@ -109,8 +109,9 @@ async def test_who_may_read_secrets_asks_the_worker_itself(tmp_path: Path) -> No
 
 
 @pytest.mark.gate
-async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> None:
-    """The role of a worker has no queues if it is added with --least."""
+async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The role of a worker has no queues if it is added with --least. Its next read told the server's words."""
+    monkeypatch.setattr(publisher, "SOON", 1.0)
     async with ground(tmp_path, workers=1) as here:
         await set_up_queues(here.worker("worker1"), {"cpu": "4"})
         await here.done("worker", "add", "worker1", "--worker-context", "worker1", "--outside", "--least")
@@ -120,6 +121,13 @@ async def test_what_the_daemon_may_not_see_is_not_checked(tmp_path: Path) -> Non
         (worker,) = (await status(here))["workers"]
         text = (await here.run("status")).stdout
 
+        async def read_again() -> str:
+            unseen = (await seen(here)).facts.queues_unseen
+            return unseen if "localqueues" in unseen else ""
+
+        again = await until(read_again)
+
+    assert again == "the user of its kubeconfig may not list localqueues.kueue.x-k8s.io there"
     assert "may not list clusterqueues" in gaps["quotas of worker1"]
     assert "as the daemon saw it at" in gaps["quotas of worker1"]
     assert worker["quota"]["at"] is None

@@ -5,6 +5,8 @@ What `doctor --fix` would change: our own webhook's registration and annotations
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import Iterator
 from datetime import timedelta
@@ -49,7 +51,7 @@ from multikueued.diagnosis.checks.table import CHECKS
 from multikueued.diagnosis.checks.webhooks import KUEUES, service_of
 from multikueued.diagnosis.facts import Facts, Installation, KueueFacts, StatusWriter, WebhookFacts
 from multikueued.diagnosis.findings import LONGEST, diagnose
-from multikueued.doctor.credentials import kubeconfig_facts
+from multikueued.doctor.credentials import facts_in_use, kubeconfig_facts
 from multikueued.doctor.fixes import fixes
 from multikueued.reports.chain import queue_findings
 from multikueued.reports.ending_copies import EndingCopy
@@ -283,6 +285,17 @@ def taken_away_cases() -> Iterator[Case]:
     )
 
 
+def test_a_placement_check_that_names_a_config_says_nothing_of_that_config() -> None:
+    """The config was told to be half broken, in the words of the other check."""
+    (check,) = healthy().objects.checks
+    spec = {**check["spec"], "controllerName": "open-cluster-management.io/placement"}
+    bad = new_condition("Active", False, "BadParameters", "spec.parameters.kind is ...", now=NOW)
+    placed: Json = {"metadata": {"name": "placed"}, "spec": spec, "status": {"conditions": [bad]}}
+    facts = with_objects(checks=(check, placed), configs=(config(("worker1", "worker3")),))
+    (told,) = [finding.told for finding in findings(facts) if finding.id == "cluster-missing"]
+    assert "spec.parameters" not in told
+
+
 def placement_cases() -> Iterator[Case]:
     """Of placement checks and the configs they fill."""
     (check,) = healthy().objects.checks
@@ -290,6 +303,14 @@ def placement_cases() -> Iterator[Case]:
     mine: Json = {**check, "metadata": {"name": "placed"}, "spec": spec, "status": {}}
     where = "AdmissionCheck placed"
     yield "placement-inactive", with_objects(checks=(check, mine)), where, "nobody handles it"
+    misnamed: Json = {
+        "controllerName": "open-cluster-managment.io/placement",
+        "parameters": {"kind": "Placement", "name": "p"},
+    }
+    meant = (
+        'nobody handles it: its controllerName is open-cluster-managment.io/placement (did you mean "open-cluster-man'
+    )
+    yield "placement-inactive", with_objects(checks=(check, {**mine, "spec": misnamed})), where, meant
     inactive = {"type": "Active", "status": "False", "reason": "PlacementNotFound", "message": "Placement p not found"}
     gone = {**mine, "status": {"conditions": [inactive]}}
     yield "placement-inactive", with_objects(checks=(check, gone)), where, "PlacementNotFound: Placement p not found"
@@ -768,6 +789,21 @@ def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
 
     assert [severities(hours) for hours in (1, 20, 22, 25)] == [[], [], [Severity.WARNING], [Severity.ERROR]]
     assert severities(1, OFF) == [Severity.WARNING]
+
+
+def test_the_daemon_knows_that_the_token_of_a_clusterprofile_is_renewed() -> None:
+    """Status told each worker of OCM's from its first minute, with a command that writes a Secret without a name."""
+    ends = NOW + timedelta(days=7)
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": ends.timestamp()}).encode()).decode()
+    config, profiled = ClusterConfig("https://c1", token=f"a.{claims}.b"), {"clusterProfileRef": {"name": "c1"}}
+    held = facts_in_use({"spec": {"clusterSource": profiled}}, config, {})
+    assert held.token_expires == ends
+
+    def told(hours: int) -> list[str]:
+        facts = healthy(credentials={"worker1": held}, now=NOW + timedelta(hours=hours))
+        return [finding.where for finding in diagnose(facts, CHECKS).findings if finding.id == "credentials-expire"]
+
+    assert (told(100), told(150)) == ([], ["worker1"])
 
 
 def test_what_ocm_renews_is_a_warning_only_once_that_is_overdue() -> None:

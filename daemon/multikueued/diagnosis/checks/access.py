@@ -104,7 +104,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
         for what, until in (("token", ends), ("client certificate", credentials.certificate_expires)):
             if until is not None and until < facts.now + (OVERDUE if credentials.renewed else SOON):
                 yield Spot(
-                    f"{worker}, Secret {credentials.secret}",
+                    f"{worker}, Secret {credentials.secret}" if credentials.secret else worker,
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
                     {"worker": worker, "secret": credentials.secret, "secrets": facts.daemon_namespace},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,

@@ -9,7 +9,6 @@ import attrs
 from multikueue.core.dispatchers.incremental import INCREMENTAL
 from multikueue.core.inventory.names import CONFIG_LABEL
 from multikueue.core.inventory.ocm_workers.spoke import OWNER_LABEL
-from multikueue.core.inventory.ownership import is_placement_check
 from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LEASE, MULTIKUEUE_CONFIG
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.name_lists import listed, suggestion
@@ -23,13 +22,14 @@ from multikueued.reports.chain import (
     inactive_placement,
     inactive_queue,
     missing_checks,
+    placement_checks,
     stopped_queue,
     without_cluster_queue,
 )
 from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.daemon_lease import daemon_findings, daemon_report
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
-from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
+from multikueued.reports.remedies.trouble import DETACHED, GONE, is_lost_by_detaching, taken_away
 from multikueued.reports.typenames import title
 
 
@@ -235,7 +235,7 @@ def only_second_names(facts: Facts) -> Iterator[Spot]:
 @check("placement-inactive")
 def inactive_checks(facts: Facts) -> Iterator[Finding]:
     """A placement check is not active, nobody handles it, or OCM's addon handles it as well."""
-    for placement_check in filter(is_placement_check, facts.objects.checks):
+    for placement_check in placement_checks(facts.objects):
         yield from inactive_placement(placement_check)
 
 
@@ -268,6 +268,8 @@ def what_workers_say(facts: Facts) -> Iterator[Finding]:
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in facts.worker_reports:
+        if is_lost_by_detaching(worker.name, facts.objects):
+            continue
         if worker.error and worker.state is not WorkerState.MISSING:  # of which the check's findings tell
             degraded = worker.state is WorkerState.DEGRADED
             problem = facts.about_worker(worker.name, worker.error, worker.cause, connected=degraded)

@@ -134,6 +134,13 @@ def about_worker(
     return found
 
 
+def is_lost_by_detaching(worker: str, objects: ManagerObjects) -> bool:
+    """Whether a worker is out of reach because its cluster is being detached: it answered until then."""
+    said, cluster = objects.cluster_answers.get(worker), objects.clusters_by_name.get(worker, {})
+    lost = said is not None and not said.connected and said.moves_at is None
+    return lost and detached_at(annotations_of(cluster)) is not None
+
+
 def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
     """That a worker is taken away under jobs: its cluster is being detached, or its MultiKueueCluster is gone.
 

@@ -23,8 +23,8 @@ def _document() -> Json:
 
 
 def schema_name(group: str, version: str, kind: str) -> str:
-    """What the schema of a builtin kind is called."""
-    name: str = _document()["roots"][f"{group}/{version}/{kind}"]
+    """What the schema of a builtin kind is called; empty: there is none of it."""
+    name: str = _document()["roots"].get(f"{group}/{version}/{kind}", "")
     return name
 
 

@@ -57,7 +57,7 @@ class OpenApi:
 
     def _version_3(self, rows: list[ResourceType], place: str) -> Json:
         own = {_published_name(row): row for row in rows}
-        shared = builtin_openapi.schemas(name for name, row in own.items() if not row.custom)
+        shared = builtin_openapi.schemas(filter(None, map(_packaged_name, rows)))
         return {
             "openapi": "3.0.0",
             "info": {"title": "Kubernetes", "version": "v1.36.0-sandbox"},
@@ -87,12 +87,18 @@ def _schema(row: ResourceType) -> Json:
 
 def _published_name(row: ResourceType) -> str:
     """What the schema is called in version 3: a builtin one as a real API server calls it."""
-    return _schema_name(row) if row.custom else builtin_openapi.schema_name(row.group, row.version, row.kind)
+    return _packaged_name(row) or _schema_name(row)
+
+
+def _packaged_name(row: ResourceType) -> str:
+    """Of the schema that came from a real API server; empty: there is none, of a kind that was defined here for one."""
+    return "" if row.custom else builtin_openapi.schema_name(row.group, row.version, row.kind)
 
 
 def _published(row: ResourceType, shared: Json) -> Json:
     """The schema in version 3."""
-    return {**shared[_published_name(row)], _KIND: [_kind(row)]} if row.custom is None else _schema(row)
+    name = _packaged_name(row)
+    return {**shared[name], _KIND: [_kind(row)]} if name else _schema(row)
 
 
 def _operations(row: ResourceType, schema: str) -> Json:
