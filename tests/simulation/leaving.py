@@ -115,7 +115,9 @@ class Leaving:
         if copy is None or item.plural == POD_RESOURCE.plural:
             return
         if KINDS[item.plural].ending(obj) is None:
-            self._gone |= {copy.run: self._waited_for(worker, copy)} if new is None else {}
+            # Of one that ends in the foreground somebody's deletion looks as if its pods had ended.
+            unseen = new is None and not is_terminating(obj)
+            self._gone |= {copy.run: self._waited_for(worker, copy)} if unseen else {}
             return
         if new is not None and (old is None or KINDS[item.plural].ending(old) is None):
             self._ends.setdefault(copy.of, []).append(new)
