@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from multikueued.cli import main
 
 NO_NAMES = {
-    *("--reason", "--server", "--namespaces", "-l", "command"),  # texts
+    *("--reason", "--namespaces", "-l", "command"),  # texts
     "--user-label",  # empty it takes the place of MULTIKUEUE_USER_LABEL
     *("--cert-dir", "--page-cert-dir"),  # folders
     *("--bind-address", "--page-address", "--page-host"),  # addresses

@@ -130,7 +130,9 @@ NEW_NAME = click.argument("name", type=NAME)
 @WORKER_CONTEXT
 @manager_options
 @side_options
-@click.option("--server", default="", help="The worker's address for the daemon, if it is not the context's.")
+@click.option(
+    "--server", type=NAME, default="", help="The worker's address for the daemon, if it is not the context's."
+)
 @click.option("--ca", type=FILE, help="PEM of who signed the server's certificate, if it is not the context's.")
 @option_of(
     *("--multikueue-config", "config"),

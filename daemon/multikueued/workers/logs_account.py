@@ -78,7 +78,9 @@ async def grant_logs(manager: ManagerAccess, worker: ApiClient, joining: Joining
 @WORKER_CONTEXT
 @manager_options
 @partial(side_options, account="multikueue-logs")
-@click.option("--server", default="", help="The worker's address for the server, if it is not the context's.")
+@click.option(
+    "--server", type=NAME, default="", help="The worker's address for the server, if it is not the context's."
+)
 @click.option("--ca", type=FILE, help="PEM of who signed the worker's certificate, if it is not the context's.")
 @click.option(
     "--into", type=NAME, default="multikueue", show_default=True, help="The namespace of multikueue api-server."

@@ -16,8 +16,9 @@ def listed(names: Sequence[str], most: int = MOST_NAMED) -> str:
 
 
 def alike(name: str, known: Iterable[str], most: int = 1) -> list[str]:
-    """The known names that look like this one, the likest first."""
-    return difflib.get_close_matches(name, list(known), most)
+    """The known names that look like this one, whatever their case, the likest first."""
+    by_letters = {other.lower(): other for other in known}
+    return [by_letters[close] for close in difflib.get_close_matches(name.lower(), by_letters, most)]
 
 
 def question(names: Iterable[str]) -> str:

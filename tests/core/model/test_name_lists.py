@@ -18,6 +18,7 @@ def test_each_name_that_may_be_meant_is_quoted() -> None:
     known = ("ray.io/rayjob", "ray.io/rayservice", "batch/job")
     assert did_you_mean("rayio/rayjob", known) == 'did you mean "ray.io/rayjob"?'
     assert did_you_mean("ray.io/raysob", known, most=2) == 'did you mean "ray.io/rayjob" or "ray.io/rayservice"?'
+    assert did_you_mean("RayJob", ["rayjob"]) == 'did you mean "rayjob"?'
     assert did_you_mean("kubeflow", known) == ""
 
 
