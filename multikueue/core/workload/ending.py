@@ -253,19 +253,19 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer the winner's copies are kept; zero: they go now.
 
     Only times on objects count, so a restart keeps the promise. The job copy's end tells, not its Workload copy's: of
-    two Kueues either may be the first. An end that does not show there yet is waited for, but not for long: a job that
-    somebody stopped on the manager may run on. A worker that was taken out of the config keeps nothing: it is let go.
+    two Kueues either may be the first. An end that does not show there yet is waited for, but not for long; one that
+    neither shows was settled on the manager: what goes on is stopped. A worker that was taken out of the config keeps
+    nothing: it is let go.
     """
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
-    over = finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND) or worker.facts.is_evicted
-    if over or not kept or not worker.configured:
+    copies, since = [*jobs, *filter(None, [worker.copy])], changed_at(situation.workload, "Finished")
+    ended, over = have_ended(situation, jobs), finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
+    if over or worker.facts.is_evicted or since is None or not (kept and jobs and worker.configured):
         return timedelta(0)
-    copies = jobs if worker.copy is None else [*jobs, worker.copy]
-    since = changed_at(situation.workload, "Finished")
-    if since is None or not jobs or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
+    if not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
-    lasts = kept if have_ended(situation, jobs) else END_SHOWN
+    lasts = kept if ended else STEADY if worker.facts.goes_on else END_SHOWN
     return max(timedelta(0), lasts - (situation.now - since))
 
 
