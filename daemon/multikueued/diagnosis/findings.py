@@ -140,11 +140,11 @@ class Diagnosis:
 
 def diagnose(facts: Facts, checks: Iterable[Check]) -> Diagnosis:
     """Run all checks. One cause is told once, with the best remedy; in one place, in the words of the earlier row."""
-    seen: list[list[Finding]] = []
+    sources, earlier = list[list[Finding]](), list[Finding]()
     for check in checks:
-        earlier = [finding for findings in seen for finding in findings]
-        seen.append([as_seen_since(told, earlier) for told in check.findings(facts)])
-    kept = sorted(once(*seen), key=lambda finding: list(Severity).index(finding.severity))
+        sources.append([as_seen_since(told, earlier) for told in check.findings(facts)])
+        earlier += sources[-1]
+    kept = sorted(once(*sources), key=lambda finding: list(Severity).index(finding.severity))
     shown = (
         attrs.evolve(finding, where=legible(finding.where), why=legible(finding.why), told=legible(finding.told))
         for finding in kept

@@ -185,9 +185,9 @@ def reason_of(chain: Chain, state: JobState) -> str:
 def _why_queued(chain: Chain) -> str:
     """Kueue's words, and what it was evicted for, which they say no more; or the run that it was sent back for."""
     workload = chain.workload
-    why = message(workload, "QuotaReserved") or message(workload, "Evicted")
-    evicted = message(workload, "Evicted") if workloads.is_evicted(workload) else ""
-    if evicted not in why:
+    evicted = message(workload, "Evicted")
+    why = message(workload, "QuotaReserved") or evicted
+    if workloads.is_evicted(workload) and evicted not in why:
         why = f"{why}; it was evicted: {evicted}"
     if chain.earlier_runs:  # which do not end: it was sent back for them
         first = chain.earlier_runs[0]

@@ -300,8 +300,8 @@ class Chain:
     @property
     def is_copy(self) -> bool:
         """Whether it says that it is a copy, and is on a worker, be it the manager itself."""
-        is_on_worker = not (self.check or self.checks) and ORIGIN_LABEL in labels_of(self.workload)
-        return is_on_worker or self.is_own_copy
+        is_checked = bool(self.check or self.checks)
+        return ORIGIN_LABEL in labels_of(self.workload) and (not is_checked or self.is_own_copy)
 
     @property
     def is_own_copy(self) -> bool:

@@ -138,13 +138,15 @@ def as_seen_since(told: Finding, seen: Iterable[Finding]) -> Finding:
 
     The worker is asked again after a while only: until then the job tells what has passed.
     """
-    own, here = _ON_WORKERS.get(told.id), _namespace_in(told.object)
+    if (own := _ON_WORKERS.get(told.id)) is None:
+        return told
+    here = _namespace_in(told.object)
     by_now = [
         each
         for each in seen
         if each.id in _ON_WORKERS.values() and {*told.workers} <= {*each.workers} and _namespace_in(each.object) == here
     ]
-    if own is None or not by_now or any(each.id == own for each in by_now):
+    if not by_now or any(each.id == own for each in by_now):
         return told
     return attrs.evolve(told, id=by_now[0].id, object=by_now[0].object)
 
