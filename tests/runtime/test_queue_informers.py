@@ -7,10 +7,14 @@ from typing import Final, cast
 import attrs
 import pytest
 
+from multikueue.core.dispatchers.dispatcher import SILENT_AFTER, Known
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.kube.informers.informer import Informer
+from multikueue.kube.informers.informer_status import InformerStatus
 from multikueue.protocols import ApiClient
 from multikueue.runtime.caches.queue_informers import QueueInformers
+
+pytestmark = pytest.mark.looptime
 
 KEY: Final = ObjectKey("default", "q")
 
@@ -95,3 +99,25 @@ async def test_a_local_queue_without_a_target_has_an_empty_one() -> None:
     made.local_queues.put(KEY, local(None))
     made.local_queues.put(ObjectKey("default", "r"), {**local("a"), "metadata": {"namespace": "default", "name": "r"}})
     assert list(made.targets()) == [(KEY, ""), (ObjectKey("default", "r"), "a")]
+
+
+@pytest.mark.parametrize("which", [0, 1])
+@pytest.mark.parametrize(
+    ("status", "known"),
+    [
+        (InformerStatus(synced=True), Known.AWAITED),
+        (InformerStatus(failures=1, failing_since=0.0), Known.AWAITED),
+        (InformerStatus(failures=9, failing_since=-2 * SILENT_AFTER.total_seconds()), Known.SILENT),
+        (InformerStatus(failures=1, failing_since=0.0, refused=True), Known.FORBIDDEN),
+        (InformerStatus(failures=1, failing_since=0.0, unreadable=True), Known.ODD),
+        (InformerStatus(synced=True, failures=1, failing_since=0.0, unreadable=True), Known.ODD),
+    ],
+)
+async def test_figures_that_will_not_come_soon_are_not_awaited(
+    which: int, status: InformerStatus, known: Known
+) -> None:
+    """A job waited without a word for a worker whose answers cannot be read: each of them counts as an answer."""
+    made = queues([], figures=True)
+    made.both[which].status = status
+    made.both[1 - which].status = InformerStatus()
+    assert made.figures_known is known

@@ -37,7 +37,7 @@ class Known(StrEnum):
     TOO_MANY = "TooMany"
     """More flavors than a status can list (64), or more figures on the worker than are looked at (`FIGURES`)."""
     ODD = "Odd"
-    """Something about the worker's figures is as we have never seen it; the log has it."""
+    """Something about the worker's figures cannot be read, or is as we have never seen it; the log has it."""
     SILENT = "Silent"
     """The watch has said nothing for `SILENT_AFTER`."""
     AWAITED = "Awaited"

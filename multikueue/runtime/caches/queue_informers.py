@@ -128,6 +128,8 @@ class QueueInformers:
             status = informer.status
             if status.refused:
                 return Known.FORBIDDEN
+            if status.unreadable:
+                return Known.ODD
             if status.failing_since is not None and loop_time() - status.failing_since > SILENT_AFTER.total_seconds():
                 return Known.SILENT
         return Known.YES if self.known and (self.flavors is None or self.flavors.settled) else Known.AWAITED
