@@ -118,7 +118,8 @@ def namespace_on(workload: Json, worker: str, siblings: Sequence[Json] = ()) -> 
         return namespaces_on_workers(workload).get(worker) or namespace_of(workload)
     # A slice may be replaced before it has got a copy, and says nothing then.
     sharing = (sibling for sibling in siblings if cluster_name(sibling) == worker and record_counts(sibling))
-    said = (namespaces_on_workers(sharer).get(worker) for sharer in (*sharing, workload))
+    # One that was evicted or has ended may have left the job there, whose pods still end.
+    said = (namespaces_on_workers(sharer).get(worker) for sharer in (*sharing, workload, *siblings))
     return next(filter(None, said), namespace_of(workload))
 
 

@@ -126,7 +126,11 @@ def test_the_workload_says_where_its_copies_are() -> None:
     assert namespace_on(placed('{"w2": "mk-a"}'), "w2", [running]) == "mk-a"
     assert namespace_on(placed(None), "w1", [placed(None, clusterName="w1", conditions=quota), running]) == "before"
     over = placed('{"w1": "before"}', clusterName="w1", conditions=[*quota, {"type": "Finished", "status": "True"}])
-    assert namespace_on(placed(None), "w1", [over]) == "team-a"
+    assert namespace_on(placed('{"w1": "mk-a"}'), "w1", [over]) == "mk-a"
+    evicted = placed('{"w1": "before"}', conditions=[{"type": "Evicted", "status": "True"}])
+    for left in (over, evicted):  # pods of its job may still end there
+        assert namespace_on(placed(None), "w1", [left]) == "before"
+        assert namespace_on(placed(None), "w2", [left]) == "team-a"
 
 
 def on_manager(namespaces: object) -> WorkerNames:
