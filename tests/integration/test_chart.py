@@ -37,16 +37,16 @@ def _has_helm() -> None:
         (pytest.fail if os.environ.get("CI", "").lower() == "true" else pytest.skip)(str(error))
 
 
-def helm(*arguments: str, values: Json | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Helm, with these values if any."""
-    command = [str(find_helm()), *arguments, "--namespace", _NAMESPACE]
+def helm(*arguments: str, values: Json | None = None, place: str = _NAMESPACE) -> subprocess.CompletedProcess[str]:
+    """Run Helm in a namespace, with these values if any."""
+    command = [str(find_helm()), *arguments, "--namespace", place]
     command += [] if values is None else ["--values", "-"]
     return subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
 
 
-def rendered(values: Json, release: str = "release") -> list[Json]:
-    """The objects that the chart makes of values."""
-    result = helm("template", release, str(_CHART), values=values)
+def rendered(values: Json, release: str = "release", place: str = _NAMESPACE) -> list[Json]:
+    """The objects that the chart makes of values, for a release in a namespace."""
+    result = helm("template", release, str(_CHART), values=values, place=place)
     assert result.returncode == 0, result.stderr
     return [obj for obj in yaml.safe_load_all(result.stdout) if obj is not None]
 
@@ -73,6 +73,21 @@ async def test_a_release_may_have_any_name(cluster: Cluster, release: str) -> No
     page = {**VALUES["page"], "settings": {**VALUES["mirrors"]["settings"], "webhook": {"enabled": True}}}
     for obj in rendered(page, release):
         await cluster.admin.dry_run(obj)
+
+
+@pytest.mark.parametrize("name", ["2024", "0x10"])
+@pytest.mark.parametrize("values", ["everything", "page", "mirrors with a certificate of one's own"])
+async def test_a_name_may_look_like_a_number(name: str, values: str) -> None:
+    """Of a release, a namespace or a Secret: YAML reads such a text without quotes as a number."""
+    numbered = VALUES[values] | {"kueueNamespace": name, "webhookCertificate": name, "priorityClassName": name}
+    for obj in rendered(numbered, name, name):
+        metadata = obj["metadata"]
+        read = [metadata["name"], metadata.get("namespace", ""), *metadata.get("labels", {}).values()]
+        read += [subject.get("namespace", "") for subject in obj.get("subjects", ())]
+        pod = obj["spec"].get("template", {}).get("spec", {}) if obj["kind"] == "Deployment" else {}
+        read += [pod.get("priorityClassName", "")]
+        read += [volume["secret"]["secretName"] for volume in pod.get("volumes", ()) if "secret" in volume]
+        assert {type(value) for value in read} == {str}, obj
 
 
 async def test_who_has_read_the_settings_once_is_started_anew_when_they_change() -> None:
