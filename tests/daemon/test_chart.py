@@ -114,6 +114,26 @@ def test_the_schema_knows_each_value_and_no_other() -> None:
     compare(VALUES, SCHEMA, "values")
 
 
+def test_what_templates_need_cannot_be_left_empty() -> None:
+    """Helm takes `replicas:` with nothing behind it for a default that is taken away, as `resources:` may be."""
+
+    def closed(schema: Json) -> Json | None:
+        named = schema.get("$ref", "").rpartition("/")[2]
+        schema = SCHEMA["definitions"][named] if named else schema
+        return schema if schema.get("additionalProperties") is False else None
+
+    def compare(values: Json, schema: Json, where: str) -> None:
+        groups = {name: closed(schema["properties"][name]) for name in values if isinstance(values[name], dict)}
+        alone = {name for name, value in values.items() if name not in groups and value not in ("", [])}
+        assert alone | {name for name, group in groups.items() if group} <= set(schema.get("required", ())), where
+        for name, group in groups.items():
+            if group:
+                compare(values[name], group, f"{where}.{name}")
+
+    compare(VALUES, SCHEMA, "values")
+    assert "settings" in SCHEMA["required"]
+
+
 def test_templates_use_values_that_exist() -> None:
     """A misspelt one would be empty without a word."""
     for template in (CHART / "templates").iterdir():

@@ -148,6 +148,23 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
 
 
 @pytest.mark.parametrize(
+    "setting",
+    [
+        "boundTokens: {secretNames: [%s]}",
+        "mirrorPods: {certificateSecret: %s}",
+        "webhook: {configurationName: %s}",
+        "ocm: {clusterPermissions: {serviceAccountName: %s}}",
+    ],
+)
+def test_what_may_have_dots_in_its_name_may_be_named(setting: str) -> None:
+    """As Kubernetes takes it, of Secrets for one: cert-manager's are often called after a host."""
+    parse_settings(setting % "oslo.example.com-tls")
+    for name in ("oslo..com", ".oslo", "oslo.", "Oslo.com", "a" * 64, ".".join(["a" * 63] * 4)):
+        with pytest.raises(SettingsError, match="use at most 253"):
+            parse_settings(setting % name)
+
+
+@pytest.mark.parametrize(
     ("text", "complaint"),
     [
         (
@@ -164,6 +181,7 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
         ("orign: x", 'orign: there is no such setting: did you mean "origin"?'),
         ("serving: {x: 1}", "serving.x: there is no such setting: the settings here are bindAddress, port"),
         ("kind: ConfigMap\napiVersion: v1", "kind: ConfigMap of v1 holds no settings: only Kueue's Configuration of"),
+        ("image: {tag: x}\nsettings: {origin: a}", "settings: these are the chart's values: write what stands below"),
         ("healht: {}", "healht: there is no such setting"),
         ("integrations: {labelKeysToCopi: []}", "integrations.labelKeysToCopi: there is no such setting"),
         ("dependencies: [{config: a, kinds: [Pod]}]", 'dependencies[0].kinds[0]: "Pod" is not one of ConfigMap, '),

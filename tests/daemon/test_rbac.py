@@ -19,7 +19,16 @@ from multikueued.rbac.rules import in_namespace, kind_rules_on_manager, on_manag
 from multikueued.settings.config import Settings
 from multikueued.settings.file import parse_settings
 from tests.docs.chart_rules import blocks, by_framework, written
-from tests.integration.permissions import LOGS, LOGS_SECRET, TEMPLATES, Granted, chart_objects, granted
+from tests.integration.permissions import (
+    LOGS,
+    LOGS_SECRET,
+    TEMPLATES,
+    WEBHOOK,
+    WEBHOOK_CONFIGURATION,
+    Granted,
+    chart_objects,
+    granted,
+)
 
 KUEUE = "kueue.x-k8s.io"
 
@@ -95,6 +104,18 @@ class TestTheChart:
 
     def test_its_role_in_the_namespace_is_the_commands(self) -> None:
         assert rules(chart_objects(), "Role") == granted(in_namespace(Settings()))
+
+    def test_it_grants_no_creation_of_what_it_makes_for_the_webhook(self) -> None:
+        """So the doctor asks for none where it is there: it called each chart with the webhook on an error."""
+        names = f"{{enabled: true, serviceName: {WEBHOOK}, configurationName: {WEBHOOK_CONFIGURATION}}}"
+        settings, chart = parse_settings(f"webhook: {names}"), chart_objects("rbac-webhook.yaml")
+        more = granted(on_manager(settings, prepared=True)).items() - granted(on_manager(Settings())).items()
+        assert dict(more) == rules(chart)
+        here = in_namespace(settings, prepared=True)
+        assert [rule for rule in here if rule not in in_namespace(Settings())] == [
+            rule for obj in chart if obj["kind"] == "Role" for rule in obj["rules"]
+        ]
+        assert "create" in granted(in_namespace(settings))["", "secrets"]
 
     def test_cluster_profiles_are_read_in_the_namespace_if_the_settings_have_them(self) -> None:
         """And nowhere else: whoever writes one says which server gets a token."""

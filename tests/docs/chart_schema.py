@@ -57,7 +57,7 @@ PROFILE: Final = group(
 )
 _RULED: Final[Mapping[Any, Json]] = {
     ByteSize: {"type": ["string", "integer"]},
-    Port: {"type": "integer", "minimum": 0, "maximum": 65_535},
+    Port: {"type": "integer", "minimum": 1, "maximum": 65_535},  # a Service and probes need to know which
     Count: {"type": "integer", "minimum": 1},
     StepSize: {"type": "integer", "minimum": 1},
     FrameworkName: {"enum": sorted({*framework_names(), *UNSUPPORTED})},
@@ -115,8 +115,9 @@ class Schemas:
             made = {name: or_null(schema) if name in silent else schema for name, schema in made.items()}
             if owner is IntegrationSettings:
                 made["frameworks"] |= {"type": ["array", "null", "string"], "pattern": f"^{AUTO}$"}
+            needed = [camel(field.name) for field in fields if field.default is attrs.NOTHING]
             alone = {"type": ["object", "string"]} if owner is Declaration else {}  # a name alone, as in Kueue
-            self.definitions[owner.__name__] = group(made) | alone
+            self.definitions[owner.__name__] = group(made) | ({"required": needed} if needed else {}) | alone
         return named(owner.__name__)
 
     def of_kueues_configuration(self) -> Json:

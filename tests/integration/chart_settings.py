@@ -13,8 +13,10 @@ _ALONE: Final = ("dispatcher", "clusterProfile")
 """Their defaults mean something only with another dispatcher, and with ClusterProfiles."""
 _DEFAULTS: Final = {name: value for name, value in settings_table.defaults().items() if name not in _ALONE}
 _KUEUES: Final = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+_GROUPS: Final = dict.fromkeys(name for name, value in settings_table.defaults().items() if isinstance(value, dict))
 SETTINGS: Final = (
     (yaml.safe_dump(_DEFAULTS), True),
+    (yaml.safe_dump(_GROUPS), True),
     (SHIPPED, True),
     (_KUEUES + "multiKueue: {gcInterval: 2m, dispatcherName: example.com/mine}", True),
     (_KUEUES + "integrations: {externalFrameworks: [Fold.v1.lab.example.com]}", True),

@@ -55,7 +55,12 @@ VALUES: Final[dict[str, Json]] = {
         "networkPolicy": {"enabled": True, "logsFrom": [{"ipBlock": {"cidr": "10.0.0.0/28"}}]},
     },
     "page": {
-        "apiServer": {"enabled": True, "workers": {"oslo": "logs-oslo"}, "certificate": "logs-certificate"},
+        "apiServer": {
+            "enabled": True,
+            "workers": {"oslo": "logs-oslo"},
+            "certificate": "logs-certificate",
+            "caBundle": "YXV0aG9yaXR5",
+        },
         "page": {"enabled": True, "hosts": ["multikueue.example.com"], "certificate": "page-certificate"},
         "networkPolicy": {"enabled": True, "pageFrom": [{"namespaceSelector": {}}]},
     },

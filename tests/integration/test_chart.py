@@ -37,16 +37,16 @@ def _has_helm() -> None:
         (pytest.fail if os.environ.get("CI", "").lower() == "true" else pytest.skip)(str(error))
 
 
-def helm(*arguments: str, values: Json | None = None) -> subprocess.CompletedProcess[str]:
-    """Run Helm, with these values if any."""
-    command = [str(find_helm()), *arguments, "--namespace", _NAMESPACE]
+def helm(*arguments: str, values: Json | None = None, place: str = _NAMESPACE) -> subprocess.CompletedProcess[str]:
+    """Run Helm in a namespace, with these values if any."""
+    command = [str(find_helm()), *arguments, "--namespace", place]
     command += [] if values is None else ["--values", "-"]
     return subprocess.run(command, input=yaml.safe_dump(values), capture_output=True, text=True, check=False)
 
 
-def rendered(values: Json) -> list[Json]:
-    """The objects that the chart makes of values."""
-    result = helm("template", "release", str(_CHART), values=values)
+def rendered(values: Json, release: str = "release", place: str = _NAMESPACE) -> list[Json]:
+    """The objects that the chart makes of values, for a release in a namespace."""
+    result = helm("template", release, str(_CHART), values=values, place=place)
     assert result.returncode == 0, result.stderr
     return [obj for obj in yaml.safe_load_all(result.stdout) if obj is not None]
 
@@ -65,6 +65,39 @@ async def cluster(clusters: ClusterFactory) -> AsyncIterator[Cluster]:
 async def test_an_api_server_takes_every_object(cluster: Cluster, values: Json) -> None:
     for obj in rendered(values):
         await cluster.admin.dry_run(obj)
+
+
+@pytest.mark.parametrize("release", ["a-release-with-the-longest-name-that-helm-takes-for-1", "with.dots"])
+async def test_a_release_may_have_any_name(cluster: Cluster, release: str) -> None:
+    """Services have shorter names than releases may have, and none with dots."""
+    page = {**VALUES["page"], "settings": {**VALUES["mirrors"]["settings"], "webhook": {"enabled": True}}}
+    for obj in rendered(page, release):
+        await cluster.admin.dry_run(obj)
+
+
+@pytest.mark.parametrize("name", ["2024", "0x10"])
+@pytest.mark.parametrize("values", ["everything", "page", "mirrors with a certificate of one's own"])
+async def test_a_name_may_look_like_a_number(name: str, values: str) -> None:
+    """Of a release, a namespace or a Secret: YAML reads such a text without quotes as a number."""
+    numbered = VALUES[values] | {"kueueNamespace": name, "webhookCertificate": name, "priorityClassName": name}
+    for obj in rendered(numbered, name, name):
+        metadata = obj["metadata"]
+        read = [metadata["name"], metadata.get("namespace", ""), *metadata.get("labels", {}).values()]
+        read += [subject.get("namespace", "") for subject in obj.get("subjects", ())]
+        pod = obj["spec"].get("template", {}).get("spec", {}) if obj["kind"] == "Deployment" else {}
+        read += [pod.get("priorityClassName", "")]
+        read += [volume["secret"]["secretName"] for volume in pod.get("volumes", ()) if "secret" in volume]
+        assert {type(value) for value in read} == {str}, obj
+
+
+async def test_who_has_read_the_settings_once_is_started_anew_when_they_change() -> None:
+    def templates(settings: Json) -> dict[str, Json]:
+        made = rendered({**VALUES["logs"], "settings": settings})
+        return {obj["metadata"]["name"]: obj["spec"]["template"] for obj in made if obj["kind"] == "Deployment"}
+
+    before, after = templates({}), templates({"logging": {"level": "debug"}})
+    assert {"release-multikueued", "release-multikueued-logs"} == {*before}
+    assert [name for name in before if before[name] == after[name]] == []
 
 
 async def test_each_object_is_there_once_and_says_whose_it_is() -> None:
@@ -104,11 +137,27 @@ async def test_the_page_has_a_service_of_its_own_that_reaches_its_port_over_http
         ({"apiServer": {"enabled": True}, "page": {"enabled": True, "hosts": ["a"]}}, "certificate"),
         ({"apiServer": {"enabled": True}, "page": {"enabled": True, "certificate": "a"}}, "hosts"),
         ({"page": {"enabled": True, "hosts": ["a"], "certificate": "a"}}, "apiServer/enabled"),
+        ({"settings": None}, "missing property 'settings'"),
+        ({"metrics": {"service": None}}, "at '/metrics': missing property 'service'"),
+        ({"metrics": {"service": {"enabled": False}, "serviceMonitor": {"enabled": True}}}, "metrics.service.enabled"),
+        ({"apiServer": {"enabled": True, "certificate": "a"}}, "set apiServer.caBundle, or"),
+        ({"apiServer": {"enabled": True, "caBundle": "YQ=="}}, "name its Secret in apiServer.certificate"),
+        ({"settings": {"serving": {"port": 0}}}, "/settings/serving/port"),
+        ({"settings": {"externalFrameworks": [{"plural": "oxen"}]}}, "missing property 'name'"),
+        ({"settings": {"namespace": "other"}}, "settings.namespace: in this chart it follows from kueueNamespace"),
+        ({"settings": {"webhook": {"enabled": True, "serviceName": "other"}}}, "settings.webhook.serviceName"),
+        (
+            {
+                "settings": {"serving": {"metrics": {"secure": True, "certDir": "/other"}}},
+                "metrics": {"certificate": "a"},
+            },
+            "follows from metrics.certificate, and is /etc/multikueued-metrics",
+        ),
     ],
     ids=str,
 )
 async def test_values_that_cannot_be_right_are_refused_by_name(values: Json, named: str) -> None:
-    result = helm("lint", str(_CHART), values=values)
+    result = helm("template", "release", str(_CHART), values=values)
     assert result.returncode != 0
     assert named in result.stdout + result.stderr
 
@@ -158,6 +207,8 @@ async def test_helm_installs_changes_and_removes_it_and_warns_of_replicas_withou
     assert "WARNING: apiServer.workers names no worker" in nobody
     unelected = {**VALUES["everything"], "settings": {"leaderElection": {"enabled": False}}}
     assert "WARNING: 2 replicas run without leader election" in run("upgrade", str(_CHART), values=unelected)
+    assert "[Secret] multikueue-marks" in run("uninstall")
+    run("install", str(_CHART), values={"settings": {"leaderElection": None}})  # takes what was kept
     run("uninstall")
     left = await cluster.admin.get(f"/apis/apps/v1/namespaces/{_NAMESPACE}/deployments")
     assert left["items"] == []

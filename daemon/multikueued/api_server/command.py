@@ -23,7 +23,7 @@ from multikueued.commands.options import (
     settings_option,
 )
 from multikueued.logserver.reading import Bounds
-from multikueued.page.hosted import PageOptions
+from multikueued.page.hosted import PageOptions, is_host_name
 from multikueued.serving.logs import configure_logging
 from multikueued.settings.config import Settings
 from multikueued.settings.file import load_settings
@@ -60,6 +60,32 @@ class Size(click.ParamType[int]):
         if size < 1:
             self.fail(f"{value!r} is not a size: write it like 256Mi", param, ctx)
         return size
+
+
+class Host(click.ParamType[str]):
+    """A name by which browsers reach a server; an empty one is none."""
+
+    name = "text"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read it."""
+        host = str(value)
+        if host and not is_host_name(host):
+            self.fail(
+                f"{host!r} is not a name: write it like multikueue.example.com, without scheme and port", param, ctx
+            )
+        return host
+
+
+class Span(Duration):
+    """A duration that is longer than none."""
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it."""
+        seconds = super().convert(value, param, ctx)
+        if seconds <= 0:
+            self.fail("every answer would end at once: write it like 1h", param, ctx)
+        return seconds
 
 
 _WHERE: Final = (
@@ -114,6 +140,7 @@ _PAGE: Final = (
     click.option(
         "--page-host",
         "page_hosts",
+        type=Host(),
         multiple=True,
         help="Also serve the page of multikueue dashboard, for browsers that reach it by this name: people sign in "
         "with a token of the manager, and see what they may. Repeat it for each name.",
@@ -149,7 +176,7 @@ _BOUNDS: Final = (
     click.option(
         "--max-bytes", type=Size(), default=f"{DEFAULTS.size >> 20}Mi", show_default=True, help="Of one answer."
     ),
-    click.option("--max-time", type=Duration(), default="1h", show_default=True, help="That one answer may take."),
+    click.option("--max-time", type=Span(), default="1h", show_default=True, help="That one answer may take."),
 )
 """What its clients may take."""
 

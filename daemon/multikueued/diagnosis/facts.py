@@ -99,7 +99,7 @@ class Facts:
     settings_known: bool = False
     """Whether they are the daemon's."""
     settings_source: Path | ObjectKey | None = None
-    """Their file or ConfigMap; None: the defaults are assumed."""
+    """Their file or ConfigMap; None: the defaults are assumed, for whatever is asked."""
     installations: tuple[Installation, ...] = ()
     """Those of the chart whose settings could be read."""
     kubectl: str = "kubectl"
@@ -147,7 +147,8 @@ class Facts:
             now: the wall clock.
             daemon_namespace: where the daemon has its Lease and Secrets.
         """
-        facts = cls(now, objects, daemon_namespace, Settings(), clock=ClockBound(0.0, 0.0))
+        unread = Path("FILE")  # what is published is so by settings that are not read here
+        facts = cls(now, objects, daemon_namespace, Settings(), settings_source=unread, clock=ClockBound(0.0, 0.0))
         return facts.with_published(objects.published)
 
     def with_published(self, known: Mapping[str, Published]) -> Facts:

@@ -217,10 +217,22 @@ async def _permissions(
 ) -> tuple[Permission, ...]:
     if not daemon.account:
         return ()
-    settings = daemon.settings
-    asked = [*permissions(on_manager(settings)), *permissions(in_namespace(settings), str(settings.namespace))]
+    settings, namespace = daemon.settings, str(daemon.settings.namespace)
+    prepared = settings.webhook.enabled and await _webhook_prepared(sight, settings)
+    asked = [*permissions(on_manager(settings, prepared=prepared))]
+    asked += permissions(in_namespace(settings, prepared=prepared), namespace)
     asked = needed(asked, kinds, lacking)
     return await sight.reviewed(asked, "the daemon's permissions on the manager", daemon.account)
+
+
+async def _webhook_prepared(sight: Sight, settings: Settings) -> bool:
+    """Whether what the daemon fills in for its webhook is there, as far as that may be seen."""
+    what = "whether the daemon needs the right to create its webhook's registration"
+    looked = [await sight.exists(MUTATING_WEBHOOKS, ObjectKey("", settings.webhook.configuration_name), what)]
+    if not settings.webhook.cert_dir:
+        key = ObjectKey(str(settings.namespace), settings.webhook.service_name)
+        looked.append(await sight.exists(SECRET, key, "whether the daemon needs the right to create its certificate"))
+    return False not in looked
 
 
 async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:

@@ -68,6 +68,12 @@ class SignInDoor:
         await self.callers.confirmed(request)
 
 
+def is_host_name(text: str) -> bool:
+    """Whether browsers can say it of a server: a name or an address alone, no pattern."""
+    read = {_name_in(f"//{text}"), _name_in(f"//[{text}]")}
+    return text.lower() in read and "*" not in text and text.split() == [text]
+
+
 def _name_in(address: str) -> str:
     try:
         parts = urlsplit(address)

@@ -187,8 +187,13 @@ def taking_rules(manager: str) -> list[Json]:
     return [rule(TAKING.gvk.group, [TAKING.plural], ["get"], [taking_name(manager)])]
 
 
-def on_manager(settings: Settings) -> list[Json]:
-    """The rules of the ClusterRole on the manager, for these settings."""
+def on_manager(settings: Settings, *, prepared: bool = False) -> list[Json]:
+    """The rules of the ClusterRole on the manager, for these settings.
+
+    Args:
+        settings: the daemon's.
+        prepared: without the right to create what is there before the daemon, as the chart makes it for the webhook.
+    """
     wanted = {
         "manager": True,
         "quota": settings.quota_automation,
@@ -200,9 +205,10 @@ def on_manager(settings: Settings) -> list[Json]:
         "metrics": settings.serving.metrics.secure,
     }
     rules = [*_chosen(ON_MANAGER, wanted), *dependency_rules(dependency_kinds(settings))]
-    if settings.webhook.enabled:  # the right to create is not needed where the configuration is there before the daemon
+    if settings.webhook.enabled:
         rules += webhook_rules(settings.webhook.configuration_name)
-        rules.append(rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"]))
+        if not prepared:
+            rules.append(rule("admissionregistration.k8s.io", ["mutatingwebhookconfigurations"], ["create"]))
     for kind in chosen_kinds(settings):
         rules += kind_rules_on_manager(kind)
     if settings.mirror_pods.needs_rights:
@@ -210,8 +216,8 @@ def on_manager(settings: Settings) -> list[Json]:
     return merged(rules)
 
 
-def in_namespace(settings: Settings) -> list[Json]:
-    """The rules of the Role on the manager in the settings' namespace."""
+def in_namespace(settings: Settings, *, prepared: bool = False) -> list[Json]:
+    """The rules of the Role on the manager in the settings' namespace; see `on_manager`."""
     rules = secret_rules(settings.marks_secret)
     rules += mirror_key_rules(settings.mirrors_secret) if settings.mirror_pods.needs_rights else []
     if settings.findings.enabled:
@@ -229,8 +235,9 @@ def in_namespace(settings: Settings) -> list[Json]:
         "inventorynamespace": bool(settings.inventory),
     }
     rules += _chosen(IN_NAMESPACE, wanted)
-    if settings.webhook.enabled and not settings.webhook.cert_dir:  # to create, unless the Secret is there before
-        rules += [*certificate_rules(settings.webhook.service_name), rule("", ["secrets"], ["create"])]
+    if settings.webhook.enabled and not settings.webhook.cert_dir:
+        rules += certificate_rules(settings.webhook.service_name)
+        rules += [] if prepared else [rule("", ["secrets"], ["create"])]
     return merged(rules)
 
 

@@ -25,6 +25,7 @@ from multikueued.settings.value_types import (
     FrameworkName,
     GraceLimit,
     LabelValue,
+    LongName,
     ObjectName,
     Port,
     RoundLength,
@@ -205,7 +206,7 @@ class WebhookSettings:
     cert_dir: str = ""
     """A folder with `tls.crt` and `tls.key`, which somebody else renews, and `ca.crt` if the daemon is to write the
     `caBundle`. Empty: the daemon makes a certificate and its authority, and renews them."""
-    configuration_name: ObjectName = "multikueue-webhook"
+    configuration_name: LongName = "multikueue-webhook"
     """The MutatingWebhookConfiguration. API servers call webhooks in the order of these names. Kueue's must be first,
     because it gives jobs a default queue: `kueue-mutating-webhook-configuration`."""
     service_name: ObjectName = "multikueue-webhook"

@@ -57,9 +57,9 @@ class OcmSettings:
     min_dwell: timedelta = timedelta(0)
     """How long a cluster stays selected at least, for a Placement whose choice changes with each score."""
     adopt: Literal["none", "addon", "2024"] = "none"
-    """Whose configs are taken over: those of OCM's kueue-addon (`addon`, which must be uninstalled before), or those of
-    the recipe that OCM published in 2024 (`2024`). Running jobs stay. `none`: what somebody else has made is left
-    alone and the check says `Conflict`."""
+    """Whose configs are taken over: those of OCM's kueue-addon (`addon`, whose controller must be stopped before), or
+    those of the recipe that OCM published in 2024 (`2024`). Running jobs stay. `none`: what somebody else has made is
+    left alone and the check says `Conflict`."""
     clusters: OcmClusterSettings = attrs.field(factory=OcmClusterSettings)
     cluster_permissions: OcmPermissionSettings = attrs.field(factory=OcmPermissionSettings)
 

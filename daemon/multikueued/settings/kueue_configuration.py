@@ -86,7 +86,7 @@ class Translated:
 
 def translated(document: Mapping[Any, Any]) -> Translated:
     """The settings in our spelling: of Kueue's Configuration what it has, of another file all as it is."""
-    if complaint := _kind_complaint(document):
+    if complaint := _kind_complaint(document) or _values_complaint(document):
         return Translated(document, complaints=(complaint,))
     if not {"apiVersion", "kind"} & document.keys():
         return Translated(document, complaints=tuple(_kueues_settings(document)))
@@ -175,3 +175,10 @@ def _kind_complaint(document: Mapping[Any, Any]) -> str | None:
         return None
     mend = ": write what stands under its data as the file, with multiKueue at the top" if said == "ConfigMap" else ""
     return f"kind: {said} of {version} holds no settings: only Kueue's {KIND} of {API_GROUP} does{mend}"
+
+
+def _values_complaint(document: Mapping[Any, Any]) -> str | None:
+    """Why the values of our chart are no settings; None if it is another file."""
+    if not isinstance(document.get("settings"), dict):
+        return None
+    return "settings: these are the chart's values: write what stands below settings as the file, at the top"

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 import attrs
 
 from multikueued.settings.kueue_configuration import Remark
-from multikueued.settings.value_types import ConfigName, Count, IpAddress, ObjectName, Port, SignerName
+from multikueued.settings.value_types import ConfigName, Count, IpAddress, LongName, Port, SignerName
 
 DependencyKind: TypeAlias = Literal[
     "ConfigMap", "ResourceClaimTemplate", "Secret", "ServiceAccount", "PersistentVolumeClaim"
@@ -44,7 +44,7 @@ class BoundTokenSettings:
     enabled: bool = False
     """On: at 80 % of such a token's life the leader asks the worker for a new one, with the worker's own credentials,
     and writes it into the Secret with the kubeconfig. It needs the permission to patch Secrets for that."""
-    secret_names: tuple[ObjectName, ...] = ()
+    secret_names: tuple[LongName, ...] = ()
     """The only Secrets that it may write: the role names them. Empty: any Secret of the daemon's namespace."""
 
 
@@ -79,7 +79,7 @@ class MirrorPodSettings:
     `logs`, but with a sandbox: without it no mirrors are made."""
     port: Port = 10260
     """HTTPS, of every replica."""
-    certificate_secret: ObjectName = ""
+    certificate_secret: LongName = ""
     """A Secret of the daemon's namespace with `tls.crt` and `tls.key` for that address, which somebody else renews.
     Empty, and no `signer`: one is made and renewed that API servers without `--kubelet-certificate-authority` take."""
     signer: SignerName = ""

@@ -20,7 +20,9 @@ from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import TEXT, SettingRule, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
-_OBJECT_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
+_LABEL_NAME: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_OBJECT_NAME: Final = re.compile(_LABEL_NAME)
+_LONG_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL_NAME}(\.{_LABEL_NAME})*")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -39,6 +41,11 @@ def _text(form: re.Pattern[str], error: str) -> SettingRule:
 def _name_of(what: str) -> SettingRule:
     letters = "lower-case letters, digits and '-', beginning and ending with a letter or digit"
     return _text(_OBJECT_NAME, f"cannot be {what}: use at most 63 {letters}")
+
+
+def _long_name_of(what: str) -> SettingRule:
+    letters = "lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+    return _text(_LONG_NAME, f"cannot be {what}: use at most 253 {letters}")
 
 
 def _length(holds: Callable[[timedelta], bool], error: str) -> SettingRule:
@@ -117,8 +124,10 @@ LabelValue = Annotated[
 ]
 """A text that Kubernetes accepts as a label's value."""
 ObjectName = Annotated[str, _name_of("a name")]
-"""A text that Kubernetes accepts as the name of a namespace, a Lease, a Secret."""
-AccountName = Annotated[str, _name_of("the name of a ServiceAccount")]
+"""A text that Kubernetes accepts as the name of a namespace or a Service, and of what is named after `name`."""
+LongName = Annotated[str, _long_name_of("a name")]
+"""The same for a Secret, or what else may have dots, as cert-manager's `logs.example.com-tls`."""
+AccountName = Annotated[str, _long_name_of("the name of a ServiceAccount")]
 """The same for a ServiceAccount."""
 ConfigName = Annotated[str, _name_of("the name of a MultiKueueConfig that a check refers to")]
 """The same for a MultiKueueConfig that an AdmissionCheck can name."""

@@ -13,6 +13,7 @@ from typing import Final
 import anyio
 import attrs
 
+from multikueue.core.config.admission_check import clusters
 from multikueue.core.machinery.connection_facts import connection_facts
 from multikueue.core.model.conditions import is_true
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET, WORKLOAD
@@ -156,7 +157,10 @@ async def add(manager: ManagerAccess, worker: ClusterClient, joining: Joining) -
         await until_connected(manager, joining.name, kubeconfig, joining.timeout, must_tell=False)
         await enlist(manager, config, listing, joining.name)
     except BaseException:  # Ctrl-C as well
-        manager.say(f"Not done. {joining.name} is offered nothing yet. The same command goes on; undo: {joining.undo}")
+        listed = listing is not None and joining.name in clusters(listing)
+        stands = "is in use as before" if listed else "is offered nothing yet"
+        undo = "" if listed else f"; undo: {joining.undo}"
+        manager.say(f"Not done. {joining.name} {stands}. The same command goes on{undo}")
         raise
     manager.say(f"{joining.name} is connected, and MultiKueueConfig {config} lists it.")
     await _tell_unused(manager, config)

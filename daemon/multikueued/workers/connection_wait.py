@@ -51,7 +51,10 @@ def why_not_connected(cluster: Json | None, namespace: str) -> str:
     if active.get("status") != "True":
         return f"{active.get('reason')}: {active.get('message')}"
     if digest_in_use(cluster):
-        return "it is connected with earlier credentials, and has not taken the new ones yet"
+        return (
+            "it was connected with earlier credentials, and the daemon has not taken the new ones yet: "
+            "does it run and lead? multikueue status says so"
+        )
     return "it is Active, but its controller does not say which credentials it uses"
 
 

@@ -109,6 +109,18 @@ async def test_without_a_daemon_it_says_so_and_the_same_command_goes_on(tmp_path
         await untouched(here)
 
 
+async def test_what_is_in_use_is_not_said_to_be_offered_nothing_nor_to_be_removed(tmp_path: Path) -> None:
+    """Whoever followed that advice lost a worker that had only been asked to be given a bound token."""
+    file = tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump({"namespace": KUEUE_NAMESPACE, "boundTokens": {"enabled": True}}))
+    async with ground(tmp_path, workers=1, joined=["worker1"]) as here:
+        result = await here.run(*ADD, "--outside", "--bound", "--config-file", str(file))
+        assert result.exit_code == 1
+        assert "worker1 has a token that does not end" in result.stderr
+        assert "Not done. worker1 is in use as before. The same command goes on\n" in result.stderr
+        assert "remove" not in result.stderr
+
+
 async def test_what_the_daemon_says_is_the_error(tmp_path: Path) -> None:
     """The laptop reaches the worker, and that does not count."""
     async with ground(tmp_path, workers=1) as here:

@@ -791,6 +791,18 @@ def test_a_bound_token_is_a_warning_only_once_its_renewal_is_overdue() -> None:
     assert severities(1, OFF) == [Severity.WARNING]
 
 
+def test_a_bound_token_is_not_said_to_end_where_nobody_knows_whether_it_is_renewed() -> None:
+    """`multikueue status` does not read the daemon's settings; the doctor, who does, said that all is well."""
+    bound = Bound(ObjectKey("kueue-system", "multikueue")).with_life(NOW, timedelta(days=1))
+    held = {"worker1": KubeconfigFacts("worker1-secret", token_expires=bound.expires, bound=bound)}
+
+    def told(hours: int) -> set[str]:
+        facts = healthy(credentials=held, settings=OFF, settings_known=False, now=NOW + timedelta(hours=hours))
+        return {finding.id for finding in diagnose(facts, CHECKS).findings if finding.id == "credentials-expire"}
+
+    assert [told(hours) for hours in (1, 22)] == [set(), {"credentials-expire"}]
+
+
 def test_the_daemon_knows_that_the_token_of_a_clusterprofile_is_renewed() -> None:
     """Status told each worker of OCM's from its first minute, with a command that writes a Secret without a name."""
     ends = NOW + timedelta(days=7)

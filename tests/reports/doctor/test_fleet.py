@@ -20,7 +20,7 @@ from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.published import NAME, Published, config_map, seen, written
 from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.seen import Seen
-from tests.reports.doctor.healthy import NOW, QUEUE, healthy, objects_of, queues
+from tests.reports.doctor.healthy import ALLOWED, NOW, QUEUE, healthy, objects_of, queues
 from tests.reports.doctor.test_checks import CASES, on_manager, with_worker
 from tests.reports.objects import CHECK, job, stored, worker, workload
 
@@ -105,6 +105,14 @@ def test_a_queue_that_cannot_hold_copies_is_told_of_the_jobs_that_wait_for_it() 
     assert "own-worker-queue" not in [
         finding.id for finding in explain(Seen(waits, None, objects, (), NOW, "kueue-system")).findings
     ]
+
+
+def test_rights_that_the_daemons_settings_need_are_not_printed_for_the_defaults() -> None:
+    """`status` does not read the settings: for a verb that one of them needs, the command had granted all but that."""
+    refused = attrs.evolve(ALLOWED, verb="create", allowed=False)
+    facts = with_worker(permissions=(refused,), user="system:serviceaccount:kueue-system:multikueue")
+    (finding,) = status_report(published(facts), NOW, "kueue-system").findings
+    assert "multikueue rbac worker --config FILE --least --service-account kueue-system/multikueue" in finding.remedy
 
 
 def test_what_the_daemon_saw_last_does_not_outlive_a_worker() -> None:

@@ -90,15 +90,12 @@ def refused(permissions: Sequence[Permission]) -> str:
 @check("credentials-expire")
 def expiring(facts: Facts) -> Iterator[Spot]:
     """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
-    if the manager of the clusters renews it, as Open Cluster Management does).
+    if the manager of the clusters renews it, as Open Cluster Management does, and once the daemon is late to).
     """
     for worker, credentials in sorted(facts.credentials.items()):
         ends, others = credentials.token_expires, credentials.renewed or credentials.secret != secret_name(worker)
-        kept = (
-            credentials.bound is not None
-            and facts.settings.bound_tokens.enabled
-            and not credentials.bound.is_late(facts.now)
-        )
+        renews = facts.settings.bound_tokens.enabled or not facts.settings_known
+        kept = renews and credentials.bound is not None and not credentials.bound.is_late(facts.now)
         if kept and ends is not None and ends > facts.now:
             ends = None
         for what, until in (("token", ends), ("client certificate", credentials.certificate_expires)):
