@@ -1,6 +1,6 @@
 #!/bin/sh
-# evalys 4.0.7 with pandas 2.3.3 (Python), which draws and sums up traces of clusters: a trace in the Standard Workload Format, whose
-# comments begin with ";" and which has no line of headings.
+# evalys 4.0.7 with pandas 2.3.3 (Python), which draws and sums up traces of clusters: a trace in the Standard Workload Format, in
+# which comments begin with ";" and no line has headings.
 # Behaviour: the first job is taken for the headings and is gone, without a word. A trace that is written and read again loses one
 # more each time. One would have guessed all jobs: here the first one is the longest, as of a machine that is full at the start,
 # and with it 99 of 100 hours of work are lost.

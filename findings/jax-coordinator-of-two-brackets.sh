@@ -1,5 +1,5 @@
 #!/bin/sh
-# jax 0.10.2 and ClusterShell 1.10.1 (Python): the first node of a list as Slurm writes it, at which the processes of a job meet after
+# jax 0.10.2 and ClusterShell 1.10.1 (Python): the first node of a list as Slurm writes it, at which the processes of a job meet by
 # jax.distributed.initialize().
 # Behaviour: JAX takes what stands before the first bracket and the first number in it, and leaves out the rest of the name. For
 # rack[1-2]n[1-4] the address is rack1, for n[1-2]-ib it is n1: no node has such a name, or another one has it, and all processes

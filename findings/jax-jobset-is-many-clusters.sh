@@ -1,9 +1,9 @@
 #!/bin/sh
 # jax 0.10.2 with kubernetes 36.0.3 (Python): jax.distributed.initialize() in the pods of a JobSet with two Jobs of four pods, which
 # JAX finds by itself on Kubernetes ("only supports Job/JobSet").
-# Behaviour: each Job of the JobSet is a cluster of its own, with the number of its own pods and its own coordinator, so one training
-# on eight pods becomes two on four, without an error. The coordinator's name ends in the JobSet's name, also where spec.network
-# gives the pods another subdomain, under which alone they can be found. One would have guessed one cluster of all pods.
+# Behaviour: each Job of the JobSet is a cluster of its own, with the number of its own pods and a coordinator of its own, so one
+# training on eight pods becomes two on four, without an error. The coordinator's name ends in the JobSet's name, also where
+# spec.network gives the pods another subdomain, under which alone they can be found. One would have guessed one cluster of all.
 # Output seen: train-workers-0: 4 processes, train-workers-0-0.train; train-workers-1: 4 processes, train-workers-1-0.train; pods
 # are at: mesh
 set -eu

@@ -1,10 +1,10 @@
 #!/bin/sh
-# sigs.k8s.io/kwok v0.7.0 (Go), pkg/utils/lifecycle, which plays the nodes and pods of clusters for tests of schedulers: a stage that
-# comes after five seconds, with a jitter.
-# Behaviour: jitterDurationMilliseconds is the end of the range, not its width: 6000 is five to six seconds. One that is shorter than
-# the delay takes its place: with 1000 each pod is done after exactly one second, without an error (a comment at the type says so).
-# One would have guessed five to six seconds for 1000, as for apimachinery's wait.Jitter; the simulated jobs run a fifth of their
-# time, and end all at once.
+# sigs.k8s.io/kwok v0.7.0 (Go), pkg/utils/lifecycle, which plays the nodes and pods of clusters for tests of schedulers: a stage
+# that comes after five seconds, with a jitter.
+# Behaviour: jitterDurationMilliseconds is the end of the range, not its width: 6000 is five to six seconds. One that is shorter
+# than the delay takes its place: with 1000 each pod is done after exactly one second, without an error (a comment at the type says
+# so). One would have guessed five to six seconds for 1000, as for apimachinery's wait.Jitter; the simulated jobs run a fifth of
+# their time, and end all at once.
 # Output seen: jitter 1000: after 1s; jitter 6000: after 5s to 6s
 set -eu
 folder=$(mktemp -d)
