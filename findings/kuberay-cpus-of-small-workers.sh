@@ -2,8 +2,8 @@
 # github.com/ray-project/kuberay/ray-operator v1.6.2 (Go), controllers/ray/common: BuildPod, which writes the ray start command of a
 # worker: what Ray is told that the worker has.
 # Behaviour: CPUs are rounded up to whole ones, though Ray counts in fractions: a worker of 100m has one CPU, and ten of them run
-# ten tasks of a CPU each on one. Without a limit the CPUs of the request are taken, the memory is not: Ray then takes what it finds.
-# One would have guessed 0.1, and one rule for both; a quota counts a tenth of what Ray gives away.
+# ten tasks of a CPU each on one. Without a limit the CPUs of the request are taken, the memory is not: Ray then takes what it
+# finds. One would have guessed 0.1, and one rule for both; a quota counts a tenth of what Ray gives away.
 # Output seen: limits 100m, 1Gi: --memory=1073741824 --num-cpus=1; limits 1500m: --num-cpus=2; requests 2, 1Gi: --num-cpus=2
 set -eu
 folder=$(mktemp -d)
