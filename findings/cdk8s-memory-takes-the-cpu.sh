@@ -25,7 +25,7 @@ function say(name, resources) {
 say("by default", undefined);
 say("4Gi of memory", { memory: { request: Size.gibibytes(4) } });
 JS
-seen=$(node finding.mjs)
+seen=$(TMPDIR=$folder node finding.mjs)
 wanted='by default: limits cpu=1500m memory=2048Mi, requests cpu=1000m memory=512Mi
 4Gi of memory: requests memory=4096Mi'
 echo "$seen"

@@ -11,7 +11,8 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 python3 -m venv own
-own/bin/pip install --quiet --disable-pip-version-check jax==0.10.2 jaxlib==0.10.2 kubernetes==36.0.3
+own/bin/pip install --quiet --disable-pip-version-check uv==0.13.9
+own/bin/uv pip install --quiet --python own/bin/python jax==0.10.2 jaxlib==0.10.2 kubernetes==36.0.3
 cat > finding.py <<'PY'
 import os
 
