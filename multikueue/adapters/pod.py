@@ -94,14 +94,14 @@ def pods_outcome(pods: Sequence[Json]) -> Outcome | None:
 def pod_status(local: Json, remote: Json, now: datetime) -> Json | None:
     """The status the manager's pod should have, or None to leave it.
 
-    * A pod that is on its way out, or has ended, stays as it is.
+    * A pod that has ended stays as it is, and so does one on its way out until its copy has ended.
     * A copy that is being deleted did not end by itself, whatever it says: its Workload is tried again. In a group that
       runs it did: see `member_there`.
     * While the copy waits for a node, the manager's pod shows that it is gated, or its autoscaler would make room.
     """
-    if is_terminating(local) or (is_terminating(remote) and pod_outcome(remote) is not None):
+    if is_terminating(remote) and pod_outcome(remote) is not None:
         return None
-    if pod_outcome(local) is not None and pod_outcome(remote) is None:
+    if (is_terminating(local) or pod_outcome(local) is not None) and pod_outcome(remote) is None:
         return None
     wanted = _acceptable(dig(local, "status") or {}, dig(remote, "status") or {})
     own = condition(local, "PodScheduled")

@@ -15,6 +15,7 @@ import attrs
 
 from multikueue.core.model.adapter import JobAdapter, Outcome
 from multikueue.core.model.conditions import changed_at, condition
+from multikueue.core.model.copies import member_there
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
 from multikueue.core.model.placements import former_places
@@ -42,7 +43,7 @@ def sync_end(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Pl
         outcome: how it ended.
     """
     ends = bool(jobs) and situation.traits.ends
-    patches = tuple(sync_status(situation, jobs))
+    patches = tuple(sync_run(situation, jobs))
     left = END_SHOWN - situation.snapshot.quiet_for
     if ends and left > timedelta(0) and not all(map(situation.adapter.may_have_ended, jobs)):
         # The job's own watch is behind the Workload's, or dead.
@@ -191,7 +192,7 @@ def _remove_finished(situation: Situation) -> Plan:
         late = () if situation.snapshot.adapter is None or situation.recorded_on else end_of_gone(situation)
         return Plan(late or tuple(remove_all(situation)), row="nothing to sync")
     ended = [job for job in situation.jobs_on(worker) if situation.adapter.outcome(job) is not None]
-    patches = tuple(sync_status(situation, ended))
+    patches = tuple(sync_run(situation, ended))
     left = retention_left(situation, worker)
     awaited = not worker.in_sight and (situation.job is not None or bool(situation.snapshot.unreadable_job))
     keep = worker.name if patches or left or awaited else None
@@ -275,6 +276,11 @@ def _retention(situation: Situation, worker: Worker) -> timedelta:
     if finish_reason(situation.workload) != "Failed" or worker.failed > MOST_FAILED:
         return kept
     return max(kept, situation.settings.failed_retention)
+
+
+def sync_run(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:
+    """Sync the status of jobs that run on, or have ended: a pod of a group that was deleted there has ended by that."""
+    return sync_status(situation, map(member_there, copies) if situation.facts.has_members else copies)
 
 
 def sync_status(situation: Situation, copies: Iterable[Json]) -> Iterator[Effect]:

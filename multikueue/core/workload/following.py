@@ -16,7 +16,6 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.adapter import Outcome
-from multikueue.core.model.copies import member_there
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
@@ -234,7 +233,7 @@ def _synchronise(situation: Situation) -> Iterator[Effect]:
         # one write of the Workload at a time
         yield from tuple(check_updates.tell_topology(situation, situation.recorded_copy)) or end_move(situation)
     yield from tell_unmoved(situation)
-    yield from ending.sync_status(situation, map(member_there, jobs) if situation.facts.has_members else jobs)
+    yield from ending.sync_run(situation, jobs)
     yield from patch_copy(situation, worker)
     for job in jobs:
         yield from _forward(situation, worker, job)

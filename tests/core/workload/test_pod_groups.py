@@ -236,6 +236,14 @@ class TestFinishing:
         assert words(seen(over, [pod("a", DONE)], place("w1", copy, going))) == []
         assert words(seen(over, [pod("a", DONE)], place("w1", copy))) == ["delete workload on w1"]
 
+    def test_a_pod_that_is_deleted_on_both_sides_shows_its_end_with_that_of_the_group(self) -> None:
+        """Nothing else tells the manager's Kueue, which began the group anew for ever: it retries no pod."""
+        over = admitted(PLACED, finished="Failed")
+        copies = copied(PLACED, pod("a"), BROKEN, deleting=True), copied(PLACED, pod("b"), BROKEN, deleting=True)
+        shown = seen(PLACED, [pod("a", BROKEN), pod("b", RUNNING, deleting=True)], place("w1", over, *copies))
+        patch = sole(PatchJobStatus, decide(shown).effects)
+        assert (patch.key.name, patch.patch["status"]["phase"]) == ("b", "Failed")
+
     def test_pods_that_outlive_their_workload_there_tell_the_end(self) -> None:
         """The worker's retention removed it."""
         copies = copied(PLACED, pod("a"), DONE), copied(PLACED, pod("b"), DONE)
