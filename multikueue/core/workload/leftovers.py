@@ -31,7 +31,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPo
 from multikueue.core.workload.removal import remove_but
 from multikueue.core.workload.seen import graces, runs
 from multikueue.core.workload.seen.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
-from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 MOST_FINALIZERS: Final = 8
@@ -92,8 +92,7 @@ def earlier_pods(situation: Situation) -> tuple[Worker, tuple[Leftover, ...]] | 
 
 def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, ...]]) -> Plan:
     """Look for pods of the earlier attempt until there are none: this attempt is offered to nobody before that."""
-    (worker, pods), owner = earlier, situation.facts.owner
-    assert owner is not None, "their label names it"
+    (worker, pods), owner = earlier, certain(situation.facts.owner, "their label names it")
     namespace, selector = situation.snapshot.namespace_for(worker), f"{situation.traits.pods_label}={owner.name}"
     look = LookForPods(worker.name, namespace, selector, situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)

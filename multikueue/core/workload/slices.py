@@ -26,7 +26,7 @@ from multikueue.core.workload.following import awaits_ready, begin_anew, follow_
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.runs import assumed_for
-from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.seen.worker_states import Unusable
 from multikueue.core.workload.ways import Way, given, otherwise, wait
@@ -137,8 +137,7 @@ def _keep_size(situation: Situation, job: Json) -> Plan:
 
 def _take_over(situation: Situation) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
-    local, worker = situation.job, situation.recorded
-    assert local is not None, "the row before waits for it"
+    local, worker = certain(situation.job, "the row before waits for it"), situation.recorded
     job = situation.any_job_on(worker)
     if job is None:
         if worker.facts.has_had_owner:
