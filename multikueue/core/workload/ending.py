@@ -116,8 +116,6 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> End | None:
     are gone: its Kueue takes those for failed that somebody has deleted.
     """
     pods, jobs = situation.traits.keeps_check_pending, situation.jobs_on(worker)
-    if situation.traits.workload_only:
-        jobs = []
     if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
     outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))

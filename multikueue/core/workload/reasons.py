@@ -46,12 +46,13 @@ class Tail:
     """In what time there may be something else to tell; None: only a change brings that."""
 
 
+Heading: TypeAlias = Callable[[Situation], str]
+"""Makes the head of the message."""
 Telling: TypeAlias = Callable[[Situation], Tail]
+"""Makes what stands behind it."""
 
 
-def with_words(
-    situation: Situation, waits_for: Callable[[Situation], str] | None, tells: Telling | None, decided: Plan
-) -> Plan:
+def with_words(situation: Situation, waits_for: Heading | None, tells: Telling | None, decided: Plan) -> Plan:
     """The plan, with the check's message if that changes; without it where the plan writes the Workload already.
 
     Args:
@@ -76,7 +77,7 @@ def with_words(
     return attrs.evolve(decided, telling=(say(situation, words), *warned))
 
 
-def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
+def _head(situation: Situation, waits_for: Heading | None) -> str:
     if waits_for is None or situation.state is not CheckState.PENDING or is_head_remembered(situation):
         return situation.head
     return waits_for(situation)

@@ -89,9 +89,8 @@ def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     Several Workload copies that no job has ever stood behind are offers: nothing runs there.
     """
     offered = [worker for worker in workers if situation.this_copy(worker) is not None]
-    having = [
-        worker for worker in workers if situation.has_job(worker) or (worker in offered and worker.facts.has_had_owner)
-    ]
+    adopted = [worker for worker in offered if worker.facts.has_had_owner]
+    having = [worker for worker in workers if worker in adopted or situation.has_job(worker)]
     return having or (offered if len(offered) == 1 else [])
 
 

@@ -175,9 +175,8 @@ class Worker:
     @property
     def answered(self) -> bool:
         """Whether the first lists of Workloads and of the kind were answered, or failed, since this process started."""
-        return not isinstance(self.reach, states.Connecting) and not (
-            self.reachable and isinstance(self.kind, states.Syncing)
-        )
+        is_first_list_read = not (self.reachable and isinstance(self.kind, states.Syncing))
+        return is_first_list_read and not isinstance(self.reach, states.Connecting)
 
     @property
     def is_empty(self) -> bool:
