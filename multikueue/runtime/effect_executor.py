@@ -139,7 +139,7 @@ class EffectExecutor:
                 await self._remove(target, effect, workload)
             case effects.LookForPods() if workload is not None:
                 await self._look_for_pods(target, effect, workload)
-            case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
+            case effects.DependencyEffect() if workload:
                 await self._supply(target, effect, workload)
 
     async def _remove(

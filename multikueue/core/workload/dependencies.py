@@ -99,8 +99,8 @@ def _create(
     situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
 ) -> Iterator[effects.CreateDependencies]:
     if copied := tuple(dependency for dependency in needed if dependency.is_copied):
-        mark = _mark(situation, cluster, copy.namespace)
-        yield effects.CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
+        mark, origin = _mark(situation, cluster, copy.namespace), situation.settings.origin
+        yield effects.CreateDependencies(cluster, copy.namespace, copied, mark, copy.name, origin)
 
 
 def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:
