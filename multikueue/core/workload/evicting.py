@@ -203,8 +203,9 @@ def _stop_on(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _may_have_run_it(situation: Situation, worker: Worker) -> bool:
     """Whether a worker may have run the attempt that is being stopped: it was recorded last, or a mark proves it."""
-    had_it, shown = situation.last_worker in situation.names_of(worker), (*situation.jobs_on(worker), worker.copy)
-    return had_it or any(situation.whose(worker, copy).runs_for_it for copy in filter(None, shown))
+    had_it = situation.last_worker in situation.names_of(worker)
+    shown = filter(None, (*situation.jobs_on(worker), worker.copy))
+    return had_it or any(situation.whose(worker, copy).runs_for_it for copy in shown)
 
 
 def _sync_or_release(situation: Situation, stopping: Sequence[Json]) -> Iterator[Effect]:

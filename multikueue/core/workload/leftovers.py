@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 import attrs
@@ -28,7 +27,7 @@ from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
 from multikueue.core.workload.check_updates import end_waits, give_back, note_last_worker, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
-from multikueue.core.workload.removal import remove_but
+from multikueue.core.workload.removal import remove_attempt
 from multikueue.core.workload.seen import graces, runs
 from multikueue.core.workload.seen.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.seen.situation import Situation, certain
@@ -283,4 +282,4 @@ def end_past_waits(situation: Situation) -> Iterator[Effect]:
 def remove_stale(situation: Situation) -> Iterator[Effect]:
     """Remove all copies that are not this attempt's: the end of an earlier attempt may not have been seen."""
     for worker in situation.workers:
-        yield from remove_but(situation, worker, partial(situation.is_this, worker))
+        yield from remove_attempt(situation, worker, this=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -18,7 +18,7 @@ from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, E
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, of_refusal, offered, out_of_sight, reasons
-from multikueue.core.workload.removal import remove_but
+from multikueue.core.workload.removal import remove_attempt
 from multikueue.core.workload.seen import runs
 from multikueue.core.workload.seen.graces import FIRST_ANSWER
 from multikueue.core.workload.seen.places import is_misplaced, withheld
@@ -33,10 +33,9 @@ def _awaited(situation: Situation) -> Mapping[ClusterName, timedelta]:
     """The workers of the config that may be available soon, and for how long that is hoped: `Candidate.awaited`."""
     names = situation.facts.nominated
     starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
-    configured = (worker for worker in situation.workers if worker.configured)
     hopes = {
         worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
-        for worker in configured
+        for worker in situation.configured
         if (not worker.answered or worker.name in names) and worker.name not in withheld(situation)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
@@ -89,7 +88,7 @@ def _hand_over(situation: Situation) -> Plan:
     chosen = certain(winner(situation), "only what somebody has admitted is recorded")
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    return Plan((*recorded, *(effect for worker in losers for effect in _remove_this(situation, worker))))
+    return Plan((*recorded, *(effect for worker in losers for effect in remove_attempt(situation, worker, this=True))))
 
 
 def _not_taken(situation: Situation) -> NotTaken | None:
@@ -203,8 +202,7 @@ def _candidates(situation: Situation) -> Candidates:
             obstacle=_obstacle(situation, worker),
             facts=known.workers.get(worker.name),
         )
-        for worker in situation.workers
-        if worker.configured
+        for worker in situation.configured
     )
     return Candidates(workers, names, situation.head, known.workload)
 
@@ -222,11 +220,6 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     if worker.reachable and not isinstance(worker.kind, Served):
         return Reason(out_of_sight(worker).why)
     return of_refusal(situation, worker.refusal) if worker.refusal is not None else None
-
-
-def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:
-    """Remove this attempt's copies: `remove_stale` removes all others, and no object is deleted twice."""
-    return remove_but(situation, worker, lambda copy: not situation.is_this(worker, copy))
 
 
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
@@ -266,7 +259,7 @@ def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
         # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
         was_recorded = _has_admitted(situation, worker) and situation.has_job(worker)
         if not (worker.configured and worker.refusal is None and (worker.name in names or was_recorded)):
-            yield from _remove_this(situation, worker)
+            yield from remove_attempt(situation, worker, this=True)
         elif worker.name in names and worker.can_run:
             yield from _offer_to(situation, worker)
 
@@ -277,9 +270,9 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
         if not awaits_turn(situation, worker):
             yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
     elif worker.copy is None:
-        yield from _remove_this(situation, worker)  # a job without its Workload cannot run
+        yield from remove_attempt(situation, worker, this=True)  # a job without its Workload cannot run
     elif (copy := situation.this_copy(worker)) is not None and not worker.facts.is_terminating:
         if worker.facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
-            yield from _remove_this(situation, worker)  # so that a new one can be made
+            yield from remove_attempt(situation, worker, this=True)  # so that a new one can be made
         else:
             yield from check_updates.patch_copy(situation, worker)

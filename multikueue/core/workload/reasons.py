@@ -90,10 +90,10 @@ def is_head_remembered(situation: Situation) -> bool:
 
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
-    configured = [worker for worker in situation.workers if worker.configured]
-    asked = [name for name in names if name not in withheld(situation)]
-    refused = [worker for worker in configured if worker.refusal is not None]
-    if refused and not asked and all(worker in refused or worker.name in withheld(situation) for worker in configured):
+    held, configured = withheld(situation), situation.configured
+    asked = [name for name in names if name not in held]
+    refused = {worker.name for worker in configured if worker.refusal is not None}
+    if refused and not asked and all(worker.name in {*refused, *held} for worker in configured):
         return check_message.NOBODY_TAKES_IT
     return check_message.offered_to(asked, configured=bool(configured))
 
@@ -102,9 +102,8 @@ def tell_reasons(situation: Situation) -> Tail:
     """What the workers say that it is offered to, and why it is not offered to the others."""
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return Tail()
-    configured = [worker for worker in situation.workers if worker.configured]
-    again = min(filter(None, (left_of_short_loss(situation, worker) for worker in configured)), default=None)
-    refusals = ((worker.name, worker.refusal) for worker in configured)
+    again = min(filter(None, (left_of_short_loss(situation, worker) for worker in situation.configured)), default=None)
+    refusals = ((worker.name, worker.refusal) for worker in situation.configured)
     full = (f"{name}: {refusal.why}" for name, refusal in refusals if isinstance(refusal, states.ShareUsedUp))
     return Tail(tuple(reasons(situation, situation.facts.nominated)), "; ".join(full), again)
 
@@ -125,8 +124,8 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
     A worker says nothing while it has just been asked, or once it has admitted the Workload.
     """
-    for worker in situation.workers:
-        if worker.configured and (answer := _answer(situation, worker, names)) is not None and answer.said:
+    for worker in situation.configured:
+        if (answer := _answer(situation, worker, names)) is not None and answer.said:
             yield check_message.part(worker.name, answer.said)
 
 

@@ -70,6 +70,11 @@ class Situation:
         """All known workers."""
         return self.snapshot.workers
 
+    @cached_property
+    def configured(self) -> Sequence[Worker]:
+        """Those of the config: only they are offered it."""
+        return [worker for worker in self.workers if worker.configured]
+
     def with_workers(self, change: Callable[[Situation, Worker], Worker]) -> Situation:
         """With each worker as `change` makes it of what is known so far; itself if that changes none."""
         snapshot = self.snapshot.with_workers(partial(change, self))
