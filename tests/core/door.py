@@ -19,6 +19,32 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.model.check_message import NOBODY_TAKES_IT
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition, earlier_runs_in
 from multikueue.core.model.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
+from multikueue.core.model.worker_states import (
+    NAME_TAKEN,
+    Connected,
+    Connecting,
+    Created,
+    Creating,
+    Creation,
+    Idle,
+    InFlight,
+    Kind,
+    Lost,
+    NothingSent,
+    Opaque,
+    OutcomeUnknown,
+    Reach,
+    Refusal,
+    Removing,
+    Served,
+    ShareUsedUp,
+    Syncing,
+    Unanswered,
+    Unserved,
+    Untracked,
+    Unusable,
+    WritingStatus,
+)
 from multikueue.core.workload.effects import (
     MANAGER,
     AnnounceWorkload,
@@ -55,32 +81,6 @@ from multikueue.core.workload.seen.graces import (
     VANISHED,
 )
 from multikueue.core.workload.seen.snapshot import JobCopy, Snapshot, Worker, hidden
-from multikueue.core.workload.seen.worker_states import (
-    NAME_TAKEN,
-    Connected,
-    Connecting,
-    Created,
-    Creating,
-    Creation,
-    Idle,
-    InFlight,
-    Kind,
-    Lost,
-    NothingSent,
-    Opaque,
-    OutcomeUnknown,
-    Reach,
-    Refusal,
-    Removing,
-    Served,
-    ShareUsedUp,
-    Syncing,
-    Unanswered,
-    Unserved,
-    Untracked,
-    Unusable,
-    WritingStatus,
-)
 
 __all__ = [
     "END_SHOWN",

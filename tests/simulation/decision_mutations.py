@@ -20,6 +20,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.worker_names import cordon_of
+from multikueue.core.model.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.core.model.workloads import CheckState, cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import (
     check_updates,
@@ -42,7 +43,6 @@ from multikueue.core.workload.seen import runs as earlier
 from multikueue.core.workload.seen.runs import Run
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Snapshot, Worker
-from multikueue.core.workload.seen.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.runtime.reconcilers import snapshot_reader as reading
 
 Decide: TypeAlias = Callable[[Situation], Plan | None]

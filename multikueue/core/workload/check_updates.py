@@ -27,6 +27,7 @@ from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import FAULT, is_fault, with_placement
 from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
+from multikueue.core.model.worker_states import Lost, Unusable
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
@@ -34,7 +35,6 @@ from multikueue.core.workload.seen.graces import BEHIND_OTHERS, QUOTA_HELD
 from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Lost, Unusable
 from multikueue.errors import Cause
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"

@@ -18,6 +18,7 @@ from multikueue.core.model.conditions import changed_at, condition
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
 from multikueue.core.model.placements import former_places
+from multikueue.core.model.worker_states import Syncing
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
@@ -26,7 +27,6 @@ from multikueue.core.workload.seen.graces import END_SHOWN, FINISHING, STEADY, S
 from multikueue.core.workload.seen.runs import may_run_anywhere, until_end_counts
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Syncing
 from multikueue.core.workload.ways import named
 
 MOST_FAILED: Final = 100

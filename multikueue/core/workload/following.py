@@ -19,6 +19,7 @@ from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.copies import member_there
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
 from multikueue.core.workload import check_updates, effects, ending, leftovers
 from multikueue.core.workload.check_updates import finish, patch_copy, retry, retry_out_of_sync, retry_vanished
@@ -30,7 +31,6 @@ from multikueue.core.workload.seen.places import withheld
 from multikueue.core.workload.seen.runs import until_end_counts
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.ways import Decide, Way, first_of, given, otherwise, wait
 
 

@@ -13,6 +13,7 @@ from multikueue.core.model import workloads
 from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.names import ClusterName
+from multikueue.core.model.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload import check_updates, leftovers
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.groups import create_missing, missing_on
@@ -24,7 +25,6 @@ from multikueue.core.workload.seen.graces import FIRST_ANSWER
 from multikueue.core.workload.seen.places import is_misplaced, withheld
 from multikueue.core.workload.seen.situation import Situation, certain, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.ways import Way, first_of, given, otherwise, wait
 
 

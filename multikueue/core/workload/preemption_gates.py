@@ -12,10 +12,10 @@ from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status
+from multikueue.core.model.worker_states import Lost, OutcomeUnknown, WritingStatus
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
 from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Lost, OutcomeUnknown, WritingStatus
 
 
 def gated(workload: Json) -> Json:

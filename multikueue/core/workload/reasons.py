@@ -17,6 +17,7 @@ import attrs
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import check_message, workloads
+from multikueue.core.model import worker_states as states
 from multikueue.core.model.conditions import message, timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
@@ -25,7 +26,6 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.preemption_gates import awaits_turn
-from multikueue.core.workload.seen import worker_states as states
 from multikueue.core.workload.seen.graces import SHORT_LOSS
 from multikueue.core.workload.seen.places import withheld
 from multikueue.core.workload.seen.runs import assumed_for, left_of_short_loss, possible_runs, unstopped

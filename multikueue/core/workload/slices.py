@@ -19,6 +19,7 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
+from multikueue.core.model.worker_states import Unusable
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished, send_back_evicted
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, CreateWorkload, Effect, PatchJob, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
@@ -28,7 +29,6 @@ from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.runs import assumed_for
 from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Unusable
 from multikueue.core.workload.ways import Way, given, otherwise, wait
 
 

@@ -27,11 +27,11 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
 from multikueue.core.model.worker_names import namespaces_on_workers
+from multikueue.core.model.worker_states import NAME_TAKEN
 from multikueue.core.model.workload_facts import may_have_siblings
 from multikueue.core.workload.seen.places import has_company
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:

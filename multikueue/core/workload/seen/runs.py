@@ -26,6 +26,7 @@ import attrs
 
 from multikueue.core.model import adapter as kinds
 from multikueue.core.model import giving_up, workloads
+from multikueue.core.model import worker_states as states
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.marks import Whose
@@ -34,7 +35,6 @@ from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import OUT_OF_SYNC, SLICE_REPLACED
 from multikueue.core.workload.seen import graces
-from multikueue.core.workload.seen import worker_states as states
 from multikueue.core.workload.seen.attribution import has_its_name
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
