@@ -1,4 +1,5 @@
 """What we write on the manager's Workload: on our admission check, that it is sent back, and where it has run before.
+Beside that: what a worker's Kueue is told by a Workload copy (`deactivation`, `patch_copy`).
 
 Where a job has run is kept as the last five placements, from when to when, and why they ended. The worker that had it
 last is kept, too, while it is out of sight and may still run it.

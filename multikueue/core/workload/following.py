@@ -34,7 +34,7 @@ from multikueue.core.workload.seen.snapshot import Worker
 from multikueue.core.workload.ways import Decide, Way, first_of, given, otherwise, wait
 
 
-def following(*ways: Way) -> Decide:
+def while_seen(*ways: Way) -> Decide:
     """Decide by what the recorded worker shows, or wait until it can be seen."""
     return first_of(Way("out of sight", _is_out_of_sight, _wait_out_of_sight), *ways)
 
@@ -325,7 +325,7 @@ def _tell_vanished(situation: Situation) -> Plan:
     return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
 
 
-follow_job: Final = following(
+follow_job: Final = while_seen(
     Way("ends there", _ends_there, follow_end),
     Way("on hold without a job", _is_held_without_job, begin_anew),
     Way("moves", _may_move, move),
@@ -346,7 +346,7 @@ follow_unchecked: Final = first_of(
 )
 """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
 
-follow_copy: Final = following(
+follow_copy: Final = while_seen(
     Way("ends there", _ends_there, follow_end),
     Way("job may be there", _awaits_earlier_job, _wait_for_job),
     Way("follow", otherwise, lambda seen: Plan(patch_copy(seen, seen.recorded))),

@@ -23,7 +23,7 @@ from multikueue.core.model.worker_states import Unusable
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished, send_back_evicted
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, CreateWorkload, Effect, PatchJob, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
-from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, send_back, why_no_job
+from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, send_back, while_seen, why_no_job
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.runs import assumed_for
@@ -162,7 +162,7 @@ def _evicted_slice(situation: Situation) -> Json | None:
     return next((copy for copy in of_job if workloads.is_evicted(copy) and not is_terminating(copy)), None)
 
 
-follow_slice: Final = following(
+follow_slice: Final = while_seen(
     Way("ends there", lambda seen: bool(seen.this_copy(seen.recorded)) and seen.recorded.facts.is_finished, follow_end),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", *given(_refused_anew, send_back)),
