@@ -61,9 +61,7 @@ def _beside(situation: Situation, needed: tuple[Dependency, ...], steps: tuple[E
                 yield effect
 
 
-def _missing(
-    situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]
-) -> Iterator[effects.DependencyEffect]:
+def _missing(situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]) -> Iterator[Effect]:
     """What an earlier plan could not do, or this process does not know of."""
     copied = tuple(dependency for dependency in needed if dependency.is_copied)
     changed = {step.cluster for step in steps if isinstance(step, _CHANGES)}

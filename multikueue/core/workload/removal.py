@@ -153,20 +153,18 @@ def _left(limit: timedelta, passed: timedelta) -> timedelta:
     return limit - passed if timedelta(0) <= passed < limit else timedelta(0)
 
 
-def delete_job(
-    situation: Situation, worker: Worker, copy: JobCopy, *, unless_stopped: bool = False
-) -> Iterator[DeleteJob]:
+def delete_job(situation: Situation, worker: Worker, job: JobCopy, *, unless_stopped: bool = False) -> Iterator[Effect]:
     """Delete one job copy, unless that is under way.
 
     What somebody has begun to delete in the background goes on to run while anything holds it: a second deletion, in
     the foreground, ends its pods at once. Pods own nothing.
     """
-    foreground = copy.resource != POD and may_have_pods(situation, copy.object)
-    goes = is_terminating(copy.object)
-    if goes and (not foreground or copy.deleted_here or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
+    foreground = job.resource != POD and may_have_pods(situation, job.object)
+    goes = is_terminating(job.object)
+    if goes and (not foreground or job.deleted_here or FOREGROUND_FINALIZER in finalizers_of(job.object)):
         return
-    key, of = ObjectKey.of(copy.object), uid(copy.object)
-    yield DeleteJob(worker.name, copy.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)
+    key, of = ObjectKey.of(job.object), uid(job.object)
+    yield DeleteJob(worker.name, job.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)
 
 
 def delete_workload(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:

@@ -334,10 +334,9 @@ class Situation:
 
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
         """Whether another slice or part of the group has the job there: by its record, or by the mark."""
-        return any(
-            workloads.cluster_name(sibling) == worker.name or self.marks.proof(job, sibling, worker.name) is Proof.EXACT
-            for sibling in self.snapshot.siblings
-        )
+        siblings = self.snapshot.siblings
+        is_recorded = worker.name in map(workloads.cluster_name, siblings)
+        return is_recorded or any(self.marks.proof(job, other, worker.name) is Proof.EXACT for other in siblings)
 
     def has_job(self, worker: Worker) -> bool:
         """Whether this attempt's job is on that worker, or one that a sibling shares with it."""
