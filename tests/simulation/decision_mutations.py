@@ -250,13 +250,10 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
     """Every worker that must preempt for a Workload may: several evict somebody for one job."""
 
     def open_all(situation: Situation, names: Sequence[str]) -> Plan:
-        offered = [
-            (worker, copy)
-            for worker in situation.workers
-            if worker.can_run and worker.name in names and (copy := situation.this_copy(worker)) is not None
-        ]
-        shut = [pair for pair in offered if pair[0].facts.is_blocked and pair[0].facts.opened_at is None]
-        return Plan(tuple(preemption_gates._open(situation, worker, copy) for worker, copy in shut))
+        asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
+        offered = [worker for worker in asked if situation.this_copy(worker) is not None]
+        shut = [worker for worker in offered if worker.facts.is_blocked and worker.facts.opened_at is None]
+        return Plan(tuple(preemption_gates._open(situation, worker) for worker in shut))
 
     return mock.patch.object(pending, "open_next", open_all)
 

@@ -153,7 +153,9 @@ def _left(limit: timedelta, passed: timedelta) -> timedelta:
     return limit - passed if timedelta(0) <= passed < limit else timedelta(0)
 
 
-def delete_job(situation: Situation, worker: Worker, job: JobCopy, *, unless_stopped: bool = False) -> Iterator[Effect]:
+def delete_job(
+    situation: Situation, worker: Worker, job: JobCopy, *, unless_stopped: bool = False
+) -> Iterator[DeleteJob]:
     """Delete one job copy, unless that is under way.
 
     What somebody has begun to delete in the background goes on to run while anything holds it: a second deletion, in
