@@ -34,8 +34,8 @@ RINGS: Final = frozenset(
 )
 """Folders of the daemon that nobody needs who runs a manager: the API server with its page, the demo, the sandbox,
 mirrors, quota automation."""
-MOST_OF_DECISIONS: Final = 3077
-"""Code lines of `core/workload`: what it had before a run's end was one removal with its gate."""
+MOST_OF_DECISIONS: Final = 2957
+"""Code lines of `core/workload`: it grows by a decision, not by the way."""
 _NO_CODE: Final = frozenset(
     {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER}
 )

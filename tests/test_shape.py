@@ -28,5 +28,5 @@ def test_a_walk_is_which_functions_of_the_library_are_entered() -> None:
     assert made.files == {"core/model/objects.py"}, "those of tests do not count"
 
 
-def test_decisions_take_no_more_lines_than_they_took_before_a_runs_end_was_one_removal() -> None:
+def test_decisions_take_no_more_lines_than_they_do() -> None:
     assert lines_of("core/workload") <= MOST_OF_DECISIONS

@@ -33,12 +33,7 @@ def describe(effect: effects.Effect) -> str:
             return f"create {resource} {ObjectKey.of(body)} {where}"
         case effects.DeleteJob(resource=resource, key=key):
             return f"delete {resource} {key} {where}"
-        case (
-            effects.LookForPods()
-            | effects.CheckDependencies()
-            | effects.CreateDependencies()
-            | effects.OwnDependencies()
-        ):
+        case effects.LookForPods() | effects.DependencyEffect():
             about = (effect.selector,) if isinstance(effect, effects.LookForPods) else map(str, effect.dependencies)
             return f"{_VERBS[type(effect)]} {', '.join(about)} {where}"
 

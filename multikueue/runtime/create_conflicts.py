@@ -24,7 +24,7 @@ import attrs
 from multikueue.core.machinery.backoff import Backoff
 from multikueue.core.model.names import ObjectKey, Resource
 from multikueue.core.model.refusal_facts import RefusalFacts
-from multikueue.core.workload.seen.worker_states import Refusal
+from multikueue.core.model.worker_states import Refusal
 from multikueue.errors import (
     AlreadyExists,
     ApiError,

@@ -66,22 +66,19 @@ class DependencyCopies:
         if len(copied) > MAX_COPIED:
             why = f"it names more than {MAX_COPIED} objects that would have to be copied"
             raise DependencyUnavailable(why, Cause.NEED_TOO_MUCH)
-        match effect:
-            case CheckDependencies(cluster, place):
-                owner = None
-            case OwnDependencies(cluster, place):
-                owner = effect.owner
-            case CreateDependencies(cluster, workload):
-                place, owner = workload.namespace, _reference(there, workload)
+        owner = None
+        if isinstance(effect, OwnDependencies):
+            owner = effect.owner
+        elif isinstance(effect, CreateDependencies):
+            owner = _reference(there, ObjectKey(effect.namespace, effect.workload))
         for dependency in (
             *copied,
             *[dependency for dependency in effect.dependencies if not dependency.is_copied][:MAX_LOOKED_FOR],
         ):
-            lock = self._locks.setdefault(
-                (cluster, dependency.resource, ObjectKey(place, dependency.name)), anyio.Lock()
-            )
+            key = ObjectKey(effect.namespace, dependency.name)
+            lock = self._locks.setdefault((effect.cluster, dependency.resource, key), anyio.Lock())
             try:
-                await _Case(here, there, effect, dependency, namespace, place, owner, said).settle(lock)
+                await _Case(here, there, effect, dependency, namespace, owner, said).settle(lock)
             except (Forbidden, Invalid, NotFound) as error:
                 raise DependencyUnavailable(f"{dependency} cannot be had there: {error}", None) from error
         return "" if owner is None else str(owner["uid"])
@@ -96,7 +93,6 @@ class _Case:
     effect: DependencyEffect
     dependency: Dependency
     namespace: str
-    place: str
     owner: Json | None
     said: str
 
@@ -110,7 +106,7 @@ class _Case:
 
     @property
     def key(self) -> ObjectKey:
-        return ObjectKey(self.place, self.dependency.name)
+        return ObjectKey(self.effect.namespace, self.dependency.name)
 
     async def settle(self, lock: anyio.Lock) -> None:
         """Do what is to be done about it."""
@@ -126,9 +122,7 @@ class _Case:
             async with lock:
                 await self._bring(self.effect, wanted, await read(self.there.client, self.resource, self.key))
 
-    async def _bring(
-        self, effect: CheckDependencies | CreateDependencies, wanted: Json | None, copy: Json | None
-    ) -> None:
+    async def _bring(self, effect: DependencyEffect, wanted: Json | None, copy: Json | None) -> None:
         """Make it or share it, or say why that cannot be."""
         users = self._users(copy)
         decision = decide(self.dependency, wanted, copy, effect.mark, users)
@@ -137,7 +131,7 @@ class _Case:
             passing = decision.step is CopyStep.WAIT
             cause = Cause.NEED_GOING if passing else decision.cause
             raise DependencyUnavailable(decision.why, cause, about, passing=passing)
-        if isinstance(effect, CheckDependencies) or decision.step is CopyStep.LEAVE or self.owner is None:
+        if not isinstance(effect, CreateDependencies) or decision.step is CopyStep.LEAVE or self.owner is None:
             return
         assert wanted is not None, "what the manager does not have is left or refused"
         if decision.step is CopyStep.CREATE:
@@ -185,7 +179,7 @@ class _Case:
             gvk = GVK.of(owner.get("apiVersion") or "", owner.get("kind") or "")
             is_workload = (gvk.group, gvk.kind) == (WORKLOAD.gvk.group, WORKLOAD.gvk.kind)
             cache = self.there.workloads if is_workload else self.there.jobs.get(gvk)
-            seen = cache.get(ObjectKey(self.place, owner.get("name") or "")) if cache is not None else None
+            seen = cache.get(ObjectKey(self.effect.namespace, owner.get("name") or "")) if cache is not None else None
             if seen is not None and uid(seen) == owner.get("uid"):
                 present = True
                 if is_workload and not is_finished(seen) and uid(seen) != own:

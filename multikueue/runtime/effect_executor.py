@@ -17,10 +17,10 @@ from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.outside_text import without_addresses
 from multikueue.core.model.refusal_facts import RefusalFacts
 from multikueue.core.model.worker_kueue import told_dropped, topology_of
+from multikueue.core.model.worker_states import NAME_TAKEN
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import job_reference
 from multikueue.core.workload import effects
-from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 from multikueue.errors import (
     AlreadyExists,
     ApiError,
@@ -139,7 +139,7 @@ class EffectExecutor:
                 await self._remove(target, effect, workload)
             case effects.LookForPods() if workload is not None:
                 await self._look_for_pods(target, effect, workload)
-            case effects.CheckDependencies() | effects.CreateDependencies() | effects.OwnDependencies() if workload:
+            case effects.DependencyEffect() if workload:
                 await self._supply(target, effect, workload)
 
     async def _remove(

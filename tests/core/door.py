@@ -19,42 +19,7 @@ from multikueue.core.dispatchers.dispatcher import AllAtOnce, Dispatcher
 from multikueue.core.model.check_message import NOBODY_TAKES_IT
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun, earlier_run_condition, earlier_runs_in
 from multikueue.core.model.refusal_facts import REFUSALS, RefusalFacts, refusals_condition, refusals_in
-from multikueue.core.workload.effects import (
-    MANAGER,
-    AnnounceWorkload,
-    ApplyStatus,
-    CheckDependencies,
-    CountAdmitted,
-    CountRejections,
-    CreateDependencies,
-    CreateJob,
-    CreateWorkload,
-    DeleteJob,
-    DeleteWorkload,
-    Effect,
-    LookForPods,
-    OwnDependencies,
-    PatchJob,
-    PatchJobStatus,
-    PatchWorkload,
-    Plan,
-)
-from multikueue.core.workload.plan import TABLE, guarded_plan, plan
-from multikueue.core.workload.seen.graces import (
-    END_SHOWN,
-    FINALIZER,
-    FINISHING,
-    HELD_UP,
-    LEFTOVER_GRACE,
-    LONGEST_GRACE,
-    RESUMING,
-    STEADY,
-    STOP,
-    SYNC_GRACE,
-    VANISHED,
-)
-from multikueue.core.workload.seen.snapshot import JobCopy, Snapshot, Worker, hidden
-from multikueue.core.workload.seen.worker_states import (
+from multikueue.core.model.worker_states import (
     NAME_TAKEN,
     Connected,
     Connecting,
@@ -80,6 +45,42 @@ from multikueue.core.workload.seen.worker_states import (
     Unusable,
     WritingStatus,
 )
+from multikueue.core.workload.effects import (
+    MANAGER,
+    AnnounceWorkload,
+    ApplyStatus,
+    CheckDependencies,
+    CountAdmitted,
+    CountRejections,
+    CreateDependencies,
+    CreateJob,
+    CreateWorkload,
+    DeleteJob,
+    DeleteWorkload,
+    DependencyEffect,
+    Effect,
+    LookForPods,
+    OwnDependencies,
+    PatchJob,
+    PatchJobStatus,
+    PatchWorkload,
+    Plan,
+)
+from multikueue.core.workload.plan import TABLE, guarded_plan, plan
+from multikueue.core.workload.seen.graces import (
+    END_SHOWN,
+    FINALIZER,
+    FINISHING,
+    HELD_UP,
+    LEFTOVER_GRACE,
+    LONGEST_GRACE,
+    RESUMING,
+    STEADY,
+    STOP,
+    SYNC_GRACE,
+    VANISHED,
+)
+from multikueue.core.workload.seen.snapshot import JobCopy, Snapshot, Worker, hidden
 
 __all__ = [
     "END_SHOWN",
@@ -116,6 +117,7 @@ __all__ = [
     "Creation",
     "DeleteJob",
     "DeleteWorkload",
+    "DependencyEffect",
     "EarlierRun",
     "Effect",
     "Idle",

@@ -47,7 +47,7 @@ NEEDED, SEAL = (Dependency("ConfigMap", "a"), Dependency("Secret", "b")), Depend
         (PatchJob(W1, JOB, KEY, {}), "patch jobs.batch team/train on w1"),
         (DeleteJob(W1, JOB, KEY, "u"), "delete jobs.batch team/train on w1"),
         (CheckDependencies(W1, "team", NEEDED, SEAL), 'look for ConfigMap "a", Secret "b" on w1'),
-        (CreateDependencies(W1, KEY, NEEDED[:1], SEAL, "mk"), 'make or share ConfigMap "a" on w1'),
+        (CreateDependencies(W1, "team", NEEDED[:1], SEAL, "train", "mk"), 'make or share ConfigMap "a" on w1'),
         (OwnDependencies(W1, "team", NEEDED[:1], SEAL, {}), 'have the job own ConfigMap "a" on w1'),
     ],
 )

@@ -26,6 +26,7 @@ from tests.core.door import (
     CreateWorkload,
     DeleteJob,
     DeleteWorkload,
+    DependencyEffect,
     Effect,
     LookForPods,
     OwnDependencies,
@@ -74,7 +75,7 @@ def _word(seen: Snapshot, effect: Effect) -> str:
             return f"create job on {cluster}"
         case PatchJob() | DeleteJob():
             return _job_word(effect)
-        case LookForPods() | CheckDependencies() | CreateDependencies() | OwnDependencies():
+        case LookForPods() | DependencyEffect():
             about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
             return f"{_BESIDE_IT[type(effect)]} {', '.join(about)} on {effect.cluster}"
 

@@ -20,6 +20,7 @@ from multikueue.core.model.conditions import condition
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.worker_names import cordon_of
+from multikueue.core.model.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.core.model.workloads import CheckState, cluster_name, is_admitted, is_evicted, is_finished
 from multikueue.core.workload import (
     check_updates,
@@ -42,7 +43,6 @@ from multikueue.core.workload.seen import runs as earlier
 from multikueue.core.workload.seen.runs import Run
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Snapshot, Worker
-from multikueue.core.workload.seen.worker_states import Connecting, Lost, Opaque, Syncing, Unserved
 from multikueue.runtime.reconcilers import snapshot_reader as reading
 
 Decide: TypeAlias = Callable[[Situation], Plan | None]
@@ -250,13 +250,10 @@ def all_gates_open_at_once() -> AbstractContextManager[Any]:
     """Every worker that must preempt for a Workload may: several evict somebody for one job."""
 
     def open_all(situation: Situation, names: Sequence[str]) -> Plan:
-        offered = [
-            (worker, copy)
-            for worker in situation.workers
-            if worker.can_run and worker.name in names and (copy := situation.this_copy(worker)) is not None
-        ]
-        shut = [pair for pair in offered if pair[0].facts.is_blocked and pair[0].facts.opened_at is None]
-        return Plan(tuple(preemption_gates._open(situation, worker, copy) for worker, copy in shut))
+        asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
+        offered = [worker for worker in asked if situation.this_copy(worker) is not None]
+        shut = [worker for worker in offered if worker.facts.is_blocked and worker.facts.opened_at is None]
+        return Plan(tuple(preemption_gates._open(situation, worker) for worker in shut))
 
     return mock.patch.object(pending, "open_next", open_all)
 

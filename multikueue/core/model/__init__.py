@@ -1,1 +1,1 @@
-"""What the decisions are about: identities, objects, conditions, Workloads, job kinds, copies."""
+"""What the decisions are about: identities, objects, conditions, Workloads, job kinds, copies, how workers stand."""

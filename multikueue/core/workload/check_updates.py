@@ -1,4 +1,5 @@
 """What we write on the manager's Workload: on our admission check, that it is sent back, and where it has run before.
+Beside that: what a worker's Kueue is told by a Workload copy (`deactivation`, `patch_copy`).
 
 Where a job has run is kept as the last five placements, from when to when, and why they ended. The worker that had it
 last is kept, too, while it is out of sight and may still run it.
@@ -27,6 +28,7 @@ from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import FAULT, is_fault, with_placement
 from multikueue.core.model.refusal_facts import refusals_condition
 from multikueue.core.model.status_apply import admission_status, check_entry, check_status, owned_conditions, with_check
+from multikueue.core.model.worker_states import Lost, Unusable
 from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload import effects
 from multikueue.core.workload.effects import MANAGER, ApplyStatus, Effect, PatchWorkload
@@ -34,7 +36,6 @@ from multikueue.core.workload.seen.graces import BEHIND_OTHERS, QUOTA_HELD
 from multikueue.core.workload.seen.runs import possible_runs, shows_a_run
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Lost, Unusable
 from multikueue.errors import Cause
 
 _OFF_HOLD: Final = "The job has been changed: it is queued again"
@@ -167,7 +168,7 @@ def record(situation: Situation, cluster: ClusterName) -> Iterator[Effect]:
     if situation.traits.keeps_check_pending or not _webhook_accepts(situation, cluster):
         return admit(situation, cluster, CheckState.PENDING)
     head = f'The workload got reservation on "{cluster}", its job is being created there'
-    return iter((_recording(situation, cluster, CheckState.PENDING, Message(head)),))
+    return iter((_recording(situation, cluster, _checked(situation, CheckState.PENDING, Message(head))),))
 
 
 def _webhook_accepts(situation: Situation, cluster: ClusterName) -> bool:
@@ -188,7 +189,7 @@ def admit(situation: Situation, cluster: ClusterName, state: CheckState, copy: J
         yield nominate(situation, (cluster,))
         return
     message = Message(admitted_on(cluster), tuple(beside_admitted(situation, state)))
-    yield _recording(situation, cluster, state, message, copy)
+    yield _recording(situation, cluster, _checked(situation, state, message) | _topology(situation, copy))
     if situation.recorded_on != cluster or not situation.traits.keeps_check_pending:
         # Else it was announced, and counted, when it was recorded.
         yield effects.AnnounceWorkload("Normal", message.head)
@@ -214,16 +215,14 @@ def beside_admitted(situation: Situation, state: CheckState) -> Iterator[str]:
         yield f"{'the check stays Pending' if kept else 'it may run on the manager'}: {situation.free_here}"
 
 
-def _recording(
-    situation: Situation, cluster: ClusterName, state: CheckState, message: Message, copy: Json | None = None
-) -> Effect:
-    """The write of `clusterName`.
+def _recording(situation: Situation, cluster: ClusterName, beside: Json) -> Effect:
+    """The write of `clusterName`, with what is written beside it.
 
     Nominations may be another field manager's. Leaving them out would only take back our own; the API server refuses a
     `clusterName` beside any, so they are made an empty list of ours.
     """
     recorded: Json = {"clusterName": cluster, "nominatedClusterNames": [] if situation.facts.nominated else None}
-    return _admission(situation, _checked(situation, state, message) | recorded | _topology(situation, copy))
+    return _admission(situation, beside | recorded)
 
 
 def tell_topology(situation: Situation, copy: Json) -> Iterator[Effect]:
@@ -290,9 +289,8 @@ def _alone(situation: Situation, state: CheckState, base: str, *beside: Json) ->
 
 
 def _admission(situation: Situation, changes: Json, *, takes_away: bool = False) -> Effect:
-    return ApplyStatus(
-        MANAGER, admission_status(situation.workload, changes), labels.ADMISSION_MANAGER, takes_away=takes_away
-    )
+    body = admission_status(situation.workload, changes)
+    return ApplyStatus(MANAGER, body, labels.ADMISSION_MANAGER, takes_away=takes_away)
 
 
 def _checked(situation: Situation, state: CheckState, message: Message) -> Json:

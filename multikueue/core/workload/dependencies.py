@@ -61,9 +61,7 @@ def _beside(situation: Situation, needed: tuple[Dependency, ...], steps: tuple[E
                 yield effect
 
 
-def _missing(
-    situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]
-) -> Iterator[effects.DependencyEffect]:
+def _missing(situation: Situation, needed: tuple[Dependency, ...], steps: tuple[Effect, ...]) -> Iterator[Effect]:
     """What an earlier plan could not do, or this process does not know of."""
     copied = tuple(dependency for dependency in needed if dependency.is_copied)
     changed = {step.cluster for step in steps if isinstance(step, _CHANGES)}
@@ -99,8 +97,8 @@ def _create(
     situation: Situation, cluster: ClusterName, copy: ObjectKey, needed: tuple[Dependency, ...]
 ) -> Iterator[effects.CreateDependencies]:
     if copied := tuple(dependency for dependency in needed if dependency.is_copied):
-        mark = _mark(situation, cluster, copy.namespace)
-        yield effects.CreateDependencies(cluster, copy, copied, mark, situation.settings.origin)
+        mark, origin = _mark(situation, cluster, copy.namespace), situation.settings.origin
+        yield effects.CreateDependencies(cluster, copy.namespace, copied, mark, copy.name, origin)
 
 
 def _claims(needed: tuple[Dependency, ...]) -> tuple[Dependency, ...]:

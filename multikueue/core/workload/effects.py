@@ -143,8 +143,8 @@ class DeleteJob:
 
 
 @attrs.frozen
-class CheckDependencies:
-    """Before a worker is offered a job: find out whether what the job needs can be had there."""
+class DependencyEffect:
+    """Something is done about dependencies of a job, in its namespace on a worker."""
 
     cluster: ClusterName
     namespace: str
@@ -154,27 +154,24 @@ class CheckDependencies:
 
 
 @attrs.frozen
-class CreateDependencies:
+class CheckDependencies(DependencyEffect):
+    """Before a worker is offered a job: find out whether what the job needs can be had there."""
+
+
+@attrs.frozen
+class CreateDependencies(DependencyEffect):
     """Create the job's dependencies there, or share those of other jobs. They are deleted with the Workload copy."""
 
-    cluster: ClusterName
-    workload: ObjectKey
-    """The copy there, which owns it."""
-    dependencies: tuple[Dependency, ...]
-    mark: DependencyMark
+    workload: str
+    """The name of the copy there, which owns them."""
     origin: str
     """The value of our label."""
 
 
 @attrs.frozen
-class OwnDependencies:
+class OwnDependencies(DependencyEffect):
     """Make the job copy an owner of the dependencies that were made for it, as well."""
 
-    cluster: ClusterName
-    namespace: str
-    """Of the job there."""
-    dependencies: tuple[Dependency, ...]
-    mark: DependencyMark
     owner: Json
     """The reference to the job copy."""
 
@@ -191,8 +188,6 @@ class LookForPods:
     """The attempt that waits for their end."""
 
 
-DependencyEffect: TypeAlias = CheckDependencies | CreateDependencies | OwnDependencies
-"""What is done about the dependencies of a job."""
 Effect: TypeAlias = (
     ApplyStatus
     | PatchJobStatus

@@ -19,6 +19,7 @@ from multikueue.core.model.copies import member_there
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
 from multikueue.core.model.placements import former_places
+from multikueue.core.model.worker_states import Syncing
 from multikueue.core.model.workloads import OUT_OF_SYNC, OWNER_NOT_FOUND, SLICE_REPLACED, finish_reason
 from multikueue.core.workload.check_updates import finish
 from multikueue.core.workload.effects import MANAGER, DeleteJob, Effect, PatchJobStatus, Plan
@@ -27,7 +28,6 @@ from multikueue.core.workload.seen.graces import END_SHOWN, FINISHING, STEADY, S
 from multikueue.core.workload.seen.runs import may_run_anywhere, until_end_counts
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Syncing
 from multikueue.core.workload.ways import named
 
 MOST_FAILED: Final = 100
@@ -117,8 +117,6 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> End | None:
     are gone: its Kueue takes those for failed that somebody has deleted.
     """
     pods, jobs = situation.traits.keeps_check_pending, situation.jobs_on(worker)
-    if situation.traits.workload_only:
-        jobs = []
     if not all(_is_former_job(situation, worker, job) for job in jobs):
         return None
     outcome, goes = own_end(situation, jobs), any(map(is_terminating, jobs))
@@ -261,9 +259,8 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
     copies, since = [*jobs, *filter(None, [worker.copy])], changed_at(situation.workload, "Finished")
     ended, over = have_ended(situation, jobs), finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
-    if over or worker.facts.is_evicted or since is None or not (kept and jobs and worker.configured):
-        return timedelta(0)
-    if not all(situation.whose(worker, copy).runs_for_it for copy in copies):
+    is_its = all(situation.whose(worker, copy).runs_for_it for copy in copies)
+    if over or worker.facts.is_evicted or since is None or not (kept and jobs and worker.configured and is_its):
         return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if ended else STEADY if worker.facts.goes_on else END_SHOWN

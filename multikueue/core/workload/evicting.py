@@ -38,11 +38,8 @@ from multikueue.core.workload.ways import Way, first_of, given, named, otherwise
 @once
 def _jobs_to_stop(situation: Situation) -> tuple[tuple[Json, bool], ...]:
     """The job copies in sight that are to stop, each with whether it has begun to."""
-    return tuple(
-        (job, worker.copy is None or worker.facts.is_stopping or is_terminating(job))
-        for worker in situation.workers
-        for job in _jobs_to_stop_on(situation, worker)
-    )
+    there = ((worker, job) for worker in situation.workers for job in _jobs_to_stop_on(situation, worker))
+    return tuple((job, worker.facts.is_stopping or is_terminating(job)) for worker, job in there)
 
 
 def _all_have_begun_to_stop(situation: Situation) -> bool:
@@ -203,11 +200,9 @@ def _stop_on(situation: Situation, worker: Worker) -> Iterator[Effect]:
 
 def _may_have_run_it(situation: Situation, worker: Worker) -> bool:
     """Whether a worker may have run the attempt that is being stopped: it was recorded last, or a mark proves it."""
-    if situation.last_worker in situation.names_of(worker):
-        return True
-    return any(
-        situation.whose(worker, copy).runs_for_it for copy in filter(None, (*situation.jobs_on(worker), worker.copy))
-    )
+    had_it = situation.last_worker in situation.names_of(worker)
+    shown = filter(None, (*situation.jobs_on(worker), worker.copy))
+    return had_it or any(situation.whose(worker, copy).runs_for_it for copy in shown)
 
 
 def _sync_or_release(situation: Situation, stopping: Sequence[Json]) -> Iterator[Effect]:

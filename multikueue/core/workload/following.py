@@ -18,6 +18,7 @@ import attrs
 from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.model.workloads import OUT_OF_SYNC, CheckState, is_serving_pod
 from multikueue.core.workload import check_updates, effects, ending, leftovers
 from multikueue.core.workload.check_updates import finish, patch_copy, retry, retry_out_of_sync, retry_vanished
@@ -29,11 +30,10 @@ from multikueue.core.workload.seen.places import withheld
 from multikueue.core.workload.seen.runs import until_end_counts
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Created, Creating, NothingSent, Unusable
 from multikueue.core.workload.ways import Decide, Way, first_of, given, otherwise, wait
 
 
-def following(*ways: Way) -> Decide:
+def while_seen(*ways: Way) -> Decide:
     """Decide by what the recorded worker shows, or wait until it can be seen."""
     return first_of(Way("out of sight", _is_out_of_sight, _wait_out_of_sight), *ways)
 
@@ -324,7 +324,7 @@ def _tell_vanished(situation: Situation) -> Plan:
     return Plan((effects.AnnounceWorkload("Warning", gone, on_job=True),))
 
 
-follow_job: Final = following(
+follow_job: Final = while_seen(
     Way("ends there", _ends_there, follow_end),
     Way("on hold without a job", _is_held_without_job, begin_anew),
     Way("moves", _may_move, move),
@@ -345,7 +345,7 @@ follow_unchecked: Final = first_of(
 )
 """Our check is not on it any more. Let the job run on and sync its end; nothing can be asked of Kueue."""
 
-follow_copy: Final = following(
+follow_copy: Final = while_seen(
     Way("ends there", _ends_there, follow_end),
     Way("job may be there", _awaits_earlier_job, _wait_for_job),
     Way("follow", otherwise, lambda seen: Plan(patch_copy(seen, seen.recorded))),

@@ -18,13 +18,13 @@ from multikueue.core.model.copies import is_copy_of
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import runs_here
+from multikueue.core.model.worker_states import Unusable
 from multikueue.core.model.workload_facts import WORKLOADS
 from multikueue.core.model.workloads import CheckState, cluster_name, component_index
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, Effect, Plan
 from multikueue.core.workload.removal import delete_job
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Unusable
 
 
 def tell_split(situation: Situation) -> Plan:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Final
 
 import attrs
@@ -28,10 +27,10 @@ from multikueue.core.model.outside_text import plain
 from multikueue.core.model.placements import last_place
 from multikueue.core.workload.check_updates import end_waits, give_back, note_last_worker, say_waits
 from multikueue.core.workload.effects import AnnounceWorkload, Effect, LookForPods, Plan
-from multikueue.core.workload.removal import remove_but
+from multikueue.core.workload.removal import remove_attempt
 from multikueue.core.workload.seen import graces, runs
 from multikueue.core.workload.seen.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
-from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 MOST_FINALIZERS: Final = 8
@@ -92,8 +91,7 @@ def earlier_pods(situation: Situation) -> tuple[Worker, tuple[Leftover, ...]] | 
 
 def look_for_pods(situation: Situation, earlier: tuple[Worker, tuple[Leftover, ...]]) -> Plan:
     """Look for pods of the earlier attempt until there are none: this attempt is offered to nobody before that."""
-    (worker, pods), owner = earlier, situation.facts.owner
-    assert owner is not None, "their label names it"
+    (worker, pods), owner = earlier, certain(situation.facts.owner, "their label names it")
     namespace, selector = situation.snapshot.namespace_for(worker), f"{situation.traits.pods_label}={owner.name}"
     look = LookForPods(worker.name, namespace, selector, situation.facts.attempt)
     again = min(max(graces.PODS_AGAIN, situation.snapshot.quiet_for), graces.MOST_PODS_AGAIN)
@@ -284,4 +282,4 @@ def end_past_waits(situation: Situation) -> Iterator[Effect]:
 def remove_stale(situation: Situation) -> Iterator[Effect]:
     """Remove all copies that are not this attempt's: the end of an earlier attempt may not have been seen."""
     for worker in situation.workers:
-        yield from remove_but(situation, worker, partial(situation.is_this, worker))
+        yield from remove_attempt(situation, worker, this=False)

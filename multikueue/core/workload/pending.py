@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Final
 
@@ -13,19 +13,18 @@ from multikueue.core.model import workloads
 from multikueue.core.model.check_message import NOBODY_TAKES_IT, OTHER_CHECKS, Message
 from multikueue.core.model.conditions import conditions
 from multikueue.core.model.names import ClusterName
-from multikueue.core.model.workloads import CheckState
+from multikueue.core.model.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload import check_updates, leftovers
 from multikueue.core.workload.effects import AnnounceWorkload, CreateWorkload, Effect, Plan
 from multikueue.core.workload.groups import create_missing, missing_on
 from multikueue.core.workload.preemption_gates import awaits_turn, gated, is_open, open_next, takes_turns
 from multikueue.core.workload.reasons import is_head_remembered, of_refusal, offered, out_of_sight, reasons
-from multikueue.core.workload.removal import remove_but
+from multikueue.core.workload.removal import remove_attempt
 from multikueue.core.workload.seen import runs
 from multikueue.core.workload.seen.graces import FIRST_ANSWER
 from multikueue.core.workload.seen.places import is_misplaced, withheld
-from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.situation import Situation, certain, once
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Removing, Served, WritingStatus
 from multikueue.core.workload.ways import Way, first_of, given, otherwise, wait
 
 
@@ -34,10 +33,9 @@ def _awaited(situation: Situation) -> Mapping[ClusterName, timedelta]:
     """The workers of the config that may be available soon, and for how long that is hoped: `Candidate.awaited`."""
     names = situation.facts.nominated
     starting = FIRST_ANSWER - min(situation.snapshot.running_for, FIRST_ANSWER)
-    configured = (worker for worker in situation.workers if worker.configured)
     hopes = {
         worker.name: starting if not worker.answered else runs.left_of_short_loss(situation, worker)
-        for worker in configured
+        for worker in situation.configured
         if (not worker.answered or worker.name in names) and worker.name not in withheld(situation)
     }
     return {name: left for name, left in hopes.items() if left > timedelta(0)}
@@ -87,11 +85,10 @@ def _is_clear_to_record(situation: Situation) -> bool:
 
 def _hand_over(situation: Situation) -> Plan:
     """Record the worker; its job is created there afterwards, and only there. The losers' copies go at once."""
-    chosen = winner(situation)
-    assert chosen is not None, "only what somebody has admitted is recorded"
+    chosen = certain(winner(situation), "only what somebody has admitted is recorded")
     recorded = tuple(_record(situation, chosen))
     losers = [worker for worker in situation.workers if recorded and worker.name != chosen.name]
-    return Plan((*recorded, *(effect for worker in losers for effect in _remove_this(situation, worker))))
+    return Plan((*recorded, *(effect for worker in losers for effect in remove_attempt(situation, worker, this=True))))
 
 
 def _not_taken(situation: Situation) -> NotTaken | None:
@@ -102,6 +99,10 @@ def _not_taken(situation: Situation) -> NotTaken | None:
 def _is_held_up(situation: Situation) -> bool:
     """Whether its quota has been held for as long as what is in the way is waited for."""
     return leftovers.waited_for(situation, _in_the_way(situation)) == timedelta(0)
+
+
+def _give_back(situation: Situation) -> Plan:
+    return Plan((*leftovers.give_quota_back(situation, _in_the_way(situation)), *_warnings(situation)))
 
 
 def _offer_it(situation: Situation) -> Plan:
@@ -138,11 +139,7 @@ dispatch: Final = first_of(
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),
     Way("not taken", *given(_not_taken, lambda seen, why: Plan(check_updates.not_taken(seen, why)))),
-    Way(
-        "held up",
-        _is_held_up,
-        lambda seen: Plan((*leftovers.give_quota_back(seen, _in_the_way(seen)), *_warnings(seen))),
-    ),
+    Way("held up", _is_held_up, _give_back),
     Way("offer", otherwise, _offer_it),
 )
 """Record the first worker that admitted it, or offer it to more."""
@@ -205,8 +202,7 @@ def _candidates(situation: Situation) -> Candidates:
             obstacle=_obstacle(situation, worker),
             facts=known.workers.get(worker.name),
         )
-        for worker in situation.workers
-        if worker.configured
+        for worker in situation.configured
     )
     return Candidates(workers, names, situation.head, known.workload)
 
@@ -226,14 +222,9 @@ def _obstacle(situation: Situation, worker: Worker) -> Reason | None:
     return of_refusal(situation, worker.refusal) if worker.refusal is not None else None
 
 
-def _remove_this(situation: Situation, worker: Worker) -> Iterable[Effect]:
-    """Remove this attempt's copies: `remove_stale` removes all others, and no object is deleted twice."""
-    return remove_but(situation, worker, lambda copy: not situation.is_this(worker, copy))
-
-
 def _record(situation: Situation, chosen: Worker) -> Iterator[Effect]:
     if _needs_no_job(situation, chosen):
-        state = CheckState.PENDING if situation.check_stays_pending else CheckState.READY
+        state = workloads.CheckState.PENDING if situation.check_stays_pending else workloads.CheckState.READY
         yield from check_updates.admit(situation, chosen.name, state, chosen.copy)
     elif situation.stale_jobs_on(chosen) or tuple(create_missing(situation, chosen)):
         # Else there is nothing to copy: the job is about to go, or the manager's Kueue has started its pods here.
@@ -265,13 +256,11 @@ def _nominate(situation: Situation, nomination: Nomination) -> Iterator[Effect]:
 def _offer(situation: Situation, names: tuple[str, ...]) -> Iterator[Effect]:
     """Make copies on these workers, patch those that differ, remove those of all others."""
     for worker in situation.workers:
-        if not worker.configured or worker.refusal is not None:
-            yield from _remove_this(situation, worker)
-        elif worker.name not in names:
-            # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
-            if not (_has_admitted(situation, worker) and situation.has_job(worker)):
-                yield from _remove_this(situation, worker)
-        elif worker.can_run:
+        # One with this attempt's job was recorded, and somebody has erased that: it is about to be recorded again.
+        was_recorded = _has_admitted(situation, worker) and situation.has_job(worker)
+        if not (worker.configured and worker.refusal is None and (worker.name in names or was_recorded)):
+            yield from remove_attempt(situation, worker, this=True)
+        elif worker.name in names and worker.can_run:
             yield from _offer_to(situation, worker)
 
 
@@ -281,9 +270,9 @@ def _offer_to(situation: Situation, worker: Worker) -> Iterator[Effect]:
         if not awaits_turn(situation, worker):
             yield CreateWorkload(worker.name, gated(made) if takes_turns(situation) else made)
     elif worker.copy is None:
-        yield from _remove_this(situation, worker)  # a job without its Workload cannot run
+        yield from remove_attempt(situation, worker, this=True)  # a job without its Workload cannot run
     elif (copy := situation.this_copy(worker)) is not None and not worker.facts.is_terminating:
         if worker.facts.is_spent or situation.must_be_replaced(copy) or is_misplaced(situation, worker, copy):
-            yield from _remove_this(situation, worker)  # so that a new one can be made
+            yield from remove_attempt(situation, worker, this=True)  # so that a new one can be made
         else:
             yield from check_updates.patch_copy(situation, worker)

@@ -26,8 +26,7 @@ from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, 
 from multikueue.core.workload.following import remove_others
 from multikueue.core.workload.leftovers import remove_stale
 from multikueue.core.workload.pending import dispatch
-from multikueue.core.workload.reasons import Telling, tell_reasons, tell_recorded, with_words
-from multikueue.core.workload.removal import remove_all
+from multikueue.core.workload.reasons import Heading, Telling, tell_reasons, tell_recorded, with_words
 from multikueue.core.workload.seen.attribution import situation_of
 from multikueue.core.workload.seen.places import is_own_copy, with_places_written
 from multikueue.core.workload.seen.runs import possible_runs
@@ -250,7 +249,7 @@ def _reject_undelegated(situation: Situation) -> Plan:
 def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
     """Reject the check, and remove all copies."""
     advised = [AnnounceWorkload("Warning", advice, on_job=True)] if advice else []
-    return Plan((reject(situation, verdict, base), *advised, *remove_all(situation)))
+    return Plan((reject(situation, verdict, base), *advised, *removal.remove_all(situation)))
 
 
 def _is_unplaced(situation: Situation) -> bool:
@@ -288,7 +287,7 @@ def _is_of_unknown_kind(situation: Situation) -> bool:
 class Row(Way):
     """One line of the table. It may have a table of its own: see `ways`."""
 
-    waits_for: Callable[[Situation], str] | None = None
+    waits_for: Heading | None = None
     """Makes the head of the check's message; None: it stays as it is."""
     tells: Telling | None = None
     """Makes what stands behind the head; None: it stays as it is, or goes with another head."""

@@ -5,17 +5,17 @@ Without it every worker without room evicts somebody for a Workload that can run
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from multikueue.core.model.conditions import condition, timestamp
 from multikueue.core.model.labels import ADMISSION_MANAGER, PREEMPTION_GATE
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.model.status_apply import admission_status
+from multikueue.core.model.worker_states import Lost, OutcomeUnknown, WritingStatus
 from multikueue.core.workload.effects import ApplyStatus, CreateWorkload, Effect, Plan
-from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Lost, OutcomeUnknown, WritingStatus
 
 
 def gated(workload: Json) -> Json:
@@ -49,15 +49,13 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
     A worker whose API drops gates gets its copy as its turn, once those with gates have said that they have no room.
     """
     asked = [worker for worker in situation.workers if worker.can_run and worker.name in names]
-    gates = ((worker, copy) for worker, copy in _offered(situation, asked) if worker.facts.has_gate)
-    closed = [(worker, copy) for worker, copy in gates if worker.facts.opened_at is None]
+    with_gate = [worker for worker in asked if worker.facts.has_gate and _is_offered(situation, worker)]
+    closed = [worker for worker in with_gate if worker.facts.opened_at is None]
     if not situation.settings.orchestrated_preemption:  # any more: copies made with a gate must not wait for ever
-        return Plan(_open(situation, worker, copy) for worker, copy in closed)
+        return Plan(_open(situation, worker) for worker in closed)
     if any(isinstance(flight := worker.in_flight, WritingStatus) and flight.may_preempt for worker in asked):
         return Plan()  # a gate is being opened, and does not show yet: the answer has this planned again
-    turns: dict[str, Effect] = {
-        worker.name: _open(situation, worker, copy) for worker, copy in closed if worker.facts.is_blocked
-    }
+    turns: dict[str, Effect] = {worker.name: _open(situation, worker) for worker in closed if worker.facts.is_blocked}
     gateless = [worker for worker in asked if awaits_turn(situation, worker)]
     unheard = _unheard_for(situation, asked) if gateless else None
     if unheard is None:
@@ -66,8 +64,8 @@ def open_next(situation: Situation, names: Sequence[str]) -> Plan:
         return Plan(look_again=unheard)
     timeout, now = situation.settings.preemption_timeout, situation.now
     heard = [worker for worker in situation.workers if not isinstance(worker.reach, Lost)]  # or being connected to
-    turns_of = (worker.facts for worker, _ in _offered(situation, heard))
-    began = (facts.opened_at if facts.has_gate else facts.created_at for facts in turns_of)
+    offers = (worker.facts for worker in heard if _is_offered(situation, worker))
+    began = (facts.opened_at if facts.has_gate else facts.created_at for facts in offers)
     running = [at for at in began if at is not None and abs(now - at) < timeout]  # a worker's clock may be far ahead
     if running:
         return Plan(look_again=(timeout - (now - max(running))).total_seconds())
@@ -84,16 +82,15 @@ def _unheard_for(situation: Situation, asked: Sequence[Worker]) -> float | None:
     return left.total_seconds() if silent and left.total_seconds() > 0 else None
 
 
-def _offered(situation: Situation, workers: Iterable[Worker]) -> Iterator[tuple[Worker, Json]]:
-    """The copies there of this attempt that are not about to be removed."""
-    for worker in workers:
-        copy, facts = situation.this_copy(worker), worker.facts
-        leaves = facts.is_spent or facts.is_terminating or facts.is_finished
-        if copy is not None and not leaves and not situation.must_be_replaced(copy):
-            yield worker, copy
+def _is_offered(situation: Situation, worker: Worker) -> bool:
+    """Whether a copy of this attempt is there that is not about to be removed."""
+    copy, facts = situation.this_copy(worker), worker.facts
+    leaves = facts.is_spent or facts.is_terminating or facts.is_finished
+    return copy is not None and not leaves and not situation.must_be_replaced(copy)
 
 
-def _open(situation: Situation, worker: Worker, copy: Json) -> ApplyStatus:
+def _open(situation: Situation, worker: Worker) -> ApplyStatus:
+    copy = certain(worker.copy, "only a copy has a gate")
     entry = {"name": PREEMPTION_GATE, "position": "Open", "lastTransitionTime": timestamp(situation.now)}
     others = [gate for gate in dig(copy, "status", "preemptionGates") or [] if gate.get("name") != PREEMPTION_GATE]
     body = admission_status(copy, {"preemptionGates": [*others, entry]})

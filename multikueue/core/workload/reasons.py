@@ -17,6 +17,7 @@ import attrs
 from multikueue.core.dispatchers.guarded import Guarded
 from multikueue.core.dispatchers.reasons import Reason
 from multikueue.core.model import check_message, workloads
+from multikueue.core.model import worker_states as states
 from multikueue.core.model.conditions import message, timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
@@ -25,7 +26,6 @@ from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.check_updates import beside_admitted, say
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, ApplyStatus, Effect, PatchWorkload, Plan
 from multikueue.core.workload.preemption_gates import awaits_turn
-from multikueue.core.workload.seen import worker_states as states
 from multikueue.core.workload.seen.graces import SHORT_LOSS
 from multikueue.core.workload.seen.places import withheld
 from multikueue.core.workload.seen.runs import assumed_for, left_of_short_loss, possible_runs, unstopped
@@ -46,12 +46,13 @@ class Tail:
     """In what time there may be something else to tell; None: only a change brings that."""
 
 
+Heading: TypeAlias = Callable[[Situation], str]
+"""Makes the head of the message."""
 Telling: TypeAlias = Callable[[Situation], Tail]
+"""Makes what stands behind it."""
 
 
-def with_words(
-    situation: Situation, waits_for: Callable[[Situation], str] | None, tells: Telling | None, decided: Plan
-) -> Plan:
+def with_words(situation: Situation, waits_for: Heading | None, tells: Telling | None, decided: Plan) -> Plan:
     """The plan, with the check's message if that changes; without it where the plan writes the Workload already.
 
     Args:
@@ -76,7 +77,7 @@ def with_words(
     return attrs.evolve(decided, telling=(say(situation, words), *warned))
 
 
-def _head(situation: Situation, waits_for: Callable[[Situation], str] | None) -> str:
+def _head(situation: Situation, waits_for: Heading | None) -> str:
     if waits_for is None or situation.state is not CheckState.PENDING or is_head_remembered(situation):
         return situation.head
     return waits_for(situation)
@@ -89,10 +90,10 @@ def is_head_remembered(situation: Situation) -> bool:
 
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
-    configured = [worker for worker in situation.workers if worker.configured]
-    asked = [name for name in names if name not in withheld(situation)]
-    refused = [worker for worker in configured if worker.refusal is not None]
-    if refused and not asked and all(worker in refused or worker.name in withheld(situation) for worker in configured):
+    held, configured = withheld(situation), situation.configured
+    asked = [name for name in names if name not in held]
+    refused = {worker.name for worker in configured if worker.refusal is not None}
+    if refused and not asked and all(worker.name in {*refused, *held} for worker in configured):
         return check_message.NOBODY_TAKES_IT
     return check_message.offered_to(asked, configured=bool(configured))
 
@@ -101,9 +102,8 @@ def tell_reasons(situation: Situation) -> Tail:
     """What the workers say that it is offered to, and why it is not offered to the others."""
     if not workloads.other_checks_ready(situation.workload, situation.check):
         return Tail()
-    configured = [worker for worker in situation.workers if worker.configured]
-    again = min(filter(None, (left_of_short_loss(situation, worker) for worker in configured)), default=None)
-    refusals = ((worker.name, worker.refusal) for worker in configured)
+    again = min(filter(None, (left_of_short_loss(situation, worker) for worker in situation.configured)), default=None)
+    refusals = ((worker.name, worker.refusal) for worker in situation.configured)
     full = (f"{name}: {refusal.why}" for name, refusal in refusals if isinstance(refusal, states.ShareUsedUp))
     return Tail(tuple(reasons(situation, situation.facts.nominated)), "; ".join(full), again)
 
@@ -124,8 +124,8 @@ def reasons(situation: Situation, names: Collection[str]) -> Iterator[str]:
 
     A worker says nothing while it has just been asked, or once it has admitted the Workload.
     """
-    for worker in situation.workers:
-        if worker.configured and (answer := _answer(situation, worker, names)) is not None and answer.said:
+    for worker in situation.configured:
+        if (answer := _answer(situation, worker, names)) is not None and answer.said:
             yield check_message.part(worker.name, answer.said)
 
 

@@ -15,7 +15,7 @@ What never ran, or has ended by itself, goes at once and in the background.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 
 import attrs
@@ -36,11 +36,11 @@ from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
 
 
-def remove_but(situation: Situation, worker: Worker, keep: Callable[[Json], bool]) -> Iterator[Effect]:
-    """Remove all copies on a worker but those to keep."""
-    jobs = tuple(job for job in worker.jobs if not keep(job.object))
-    workload = None if worker.copy is None or keep(worker.copy) else worker.copy
-    return remove(situation, attrs.evolve(worker, jobs=jobs, copy=workload)) if jobs or workload else iter(())
+def remove_attempt(situation: Situation, worker: Worker, *, this: bool) -> Iterator[Effect]:
+    """Remove this attempt's copies on a worker, or all that are not this attempt's: no object is deleted twice."""
+    jobs = tuple(job for job in worker.jobs if situation.is_this(worker, job.object) is this)
+    copy = worker.copy if (situation.this_copy(worker) is not None) is this else None
+    return remove(situation, attrs.evolve(worker, jobs=jobs, copy=copy)) if jobs or copy else iter(())
 
 
 def remove_all(situation: Situation, keep: ClusterName | None = None) -> Iterator[Effect]:
@@ -154,19 +154,19 @@ def _left(limit: timedelta, passed: timedelta) -> timedelta:
 
 
 def delete_job(
-    situation: Situation, worker: Worker, copy: JobCopy, *, unless_stopped: bool = False
+    situation: Situation, worker: Worker, job: JobCopy, *, unless_stopped: bool = False
 ) -> Iterator[DeleteJob]:
     """Delete one job copy, unless that is under way.
 
     What somebody has begun to delete in the background goes on to run while anything holds it: a second deletion, in
     the foreground, ends its pods at once. Pods own nothing.
     """
-    foreground = copy.resource != POD and may_have_pods(situation, copy.object)
-    goes = is_terminating(copy.object)
-    if goes and (not foreground or copy.deleted_here or FOREGROUND_FINALIZER in finalizers_of(copy.object)):
+    foreground = job.resource != POD and may_have_pods(situation, job.object)
+    goes = is_terminating(job.object)
+    if goes and (not foreground or job.deleted_here or FOREGROUND_FINALIZER in finalizers_of(job.object)):
         return
-    key, of = ObjectKey.of(copy.object), uid(copy.object)
-    yield DeleteJob(worker.name, copy.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)
+    key, of = ObjectKey.of(job.object), uid(job.object)
+    yield DeleteJob(worker.name, job.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)
 
 
 def delete_workload(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:

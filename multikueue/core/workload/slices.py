@@ -19,16 +19,16 @@ from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
 from multikueue.core.model.started import is_started
+from multikueue.core.model.worker_states import Unusable
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished, send_back_evicted
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, CreateWorkload, Effect, PatchJob, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
-from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, following, send_back, why_no_job
+from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, send_back, while_seen, why_no_job
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.runs import assumed_for
-from multikueue.core.workload.seen.situation import Situation
+from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import Worker
-from multikueue.core.workload.seen.worker_states import Unusable
 from multikueue.core.workload.ways import Way, given, otherwise, wait
 
 
@@ -137,8 +137,7 @@ def _keep_size(situation: Situation, job: Json) -> Plan:
 
 def _take_over(situation: Situation) -> Iterator[Effect]:
     """The slice is admitted: give it the job, at its size; then record it."""
-    local, worker = situation.job, situation.recorded
-    assert local is not None, "the row before waits for it"
+    local, worker = certain(situation.job, "the row before waits for it"), situation.recorded
     job = situation.any_job_on(worker)
     if job is None:
         if worker.facts.has_had_owner:
@@ -163,7 +162,7 @@ def _evicted_slice(situation: Situation) -> Json | None:
     return next((copy for copy in of_job if workloads.is_evicted(copy) and not is_terminating(copy)), None)
 
 
-follow_slice: Final = following(
+follow_slice: Final = while_seen(
     Way("ends there", lambda seen: bool(seen.this_copy(seen.recorded)) and seen.recorded.facts.is_finished, follow_end),
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", *given(_refused_anew, send_back)),

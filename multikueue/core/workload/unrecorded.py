@@ -33,7 +33,7 @@ def _having_it(situation: Situation) -> list[Worker]:
     """The workers in sight that have the job."""
     shown, last = [worker for worker in situation.workers if worker.in_sight], situation.last_worker
     trusted = [worker for worker in shown if worker.name == last or (last is None and worker.configured)]
-    return _proven(situation, shown) or _unproven(situation, trusted)
+    return _proven(situation, shown) or [worker for worker in trusted if _has_unproven_job(situation, worker)]
 
 
 @once
@@ -89,22 +89,17 @@ def _proven(situation: Situation, workers: list[Worker]) -> list[Worker]:
     Several Workload copies that no job has ever stood behind are offers: nothing runs there.
     """
     offered = [worker for worker in workers if situation.this_copy(worker) is not None]
-    having = [
-        worker for worker in workers if situation.has_job(worker) or (worker in offered and worker.facts.has_had_owner)
-    ]
+    adopted = [worker for worker in offered if worker.facts.has_had_owner]
+    having = [worker for worker in workers if worker in adopted or situation.has_job(worker)]
     return having or (offered if len(offered) == 1 else [])
 
 
-def _unproven(situation: Situation, workers: list[Worker]) -> list[Worker]:
-    """The workers whose Kueue has adopted a job of it that nobody has marked for another attempt."""
-    return [
-        worker
-        for worker in workers
-        if (copy := worker.copy) is not None
-        and worker.facts.has_had_owner
-        and situation.whose(worker, copy) is Whose.UNPROVEN
-        and any(situation.whose(worker, job) is Whose.UNPROVEN for job in situation.jobs_on(worker))
-    ]
+def _has_unproven_job(situation: Situation, worker: Worker) -> bool:
+    """Whether its Kueue has adopted a job of it that nobody has marked for another attempt."""
+    adopted = worker.copy if worker.facts.has_had_owner else None
+    if adopted is None or situation.whose(worker, adopted) is not Whose.UNPROVEN:
+        return False
+    return any(situation.whose(worker, job) is Whose.UNPROVEN for job in situation.jobs_on(worker))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -12,7 +12,7 @@ from typing import TypeAlias, TypeVar
 import attrs
 
 from multikueue.core.workload.effects import Plan
-from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.situation import Situation, certain, once
 
 Answer = TypeVar("Answer")
 Question: TypeAlias = Callable[[Situation], object]
@@ -35,13 +35,7 @@ def given(
 ) -> tuple[Question, Decide]:
     """Question and decision of a way whose decision takes the answer: it applies where the answer is not empty."""
     answer = once(asks)
-
-    def decided(seen: Situation) -> Plan:
-        known = answer(seen)
-        assert known is not None, "a way was taken that does not apply"
-        return decide(seen, known)
-
-    return answer, decided
+    return answer, lambda seen: decide(seen, certain(answer(seen), "a way was taken that does not apply"))
 
 
 @attrs.frozen

@@ -13,8 +13,8 @@ from multikueue.core.machinery.shares import LatestOfEach
 from multikueue.core.model.destination import Destination
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.placements import Placement, placement_of
+from multikueue.core.model.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.workload.seen.worker_states import Created, Creation, NothingSent, Unanswered, Untracked
 from multikueue.runtime.loop import loop_time
 from multikueue.runtime.plan_pace import PlanPace
 

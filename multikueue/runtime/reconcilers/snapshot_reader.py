@@ -18,11 +18,7 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig, is_terminating, labels_of, name_of, namespace_of
 from multikueue.core.model.worker_names import namespace_on, unreadable_places
-from multikueue.core.model.workload_facts import WORKLOADS
-from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_evicted, is_finished
-from multikueue.core.workload.seen.graces import LATE_CREATION
-from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
-from multikueue.core.workload.seen.worker_states import (
+from multikueue.core.model.worker_states import (
     Connecting,
     Idle,
     Lost,
@@ -34,6 +30,10 @@ from multikueue.core.workload.seen.worker_states import (
     Unwatched,
     in_sight,
 )
+from multikueue.core.model.workload_facts import WORKLOADS
+from multikueue.core.model.workloads import Owner, cluster_name, has_quota, is_evicted, is_finished
+from multikueue.core.workload.seen.graces import LATE_CREATION
+from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, Worker, hidden
 from multikueue.runtime.caches.manager_cluster import ManagerCluster
 from multikueue.runtime.caches.stopped_jobs import StoppedJob, stopped_job
 from multikueue.runtime.caches.workload_indexes import check_names, named_by, named_by_slices

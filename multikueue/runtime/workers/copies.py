@@ -13,10 +13,10 @@ from multikueue.core.model.marks import Marks, Proof
 from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, is_terminating, namespace_of
 from multikueue.core.model.worker_names import origin_key, origin_namespace, record_counts
+from multikueue.core.model.worker_states import Refusal, ShareUsedUp
 from multikueue.core.model.workloads import Owner, has_quota, is_elastic, owner
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
-from multikueue.core.workload.seen.worker_states import Refusal, ShareUsedUp
 from multikueue.runtime.caches.mutation_cache import MutationCache
 from multikueue.runtime.caches.workload_indexes import FAILED, ORIGIN
 from multikueue.runtime.target import Target

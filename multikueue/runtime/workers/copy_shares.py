@@ -19,7 +19,7 @@ from multikueue.core.machinery.fair_keys import FairKeys
 from multikueue.core.machinery.shares import Need, Shares, UsedUp
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.refusal_facts import RefusalFacts
-from multikueue.core.workload.seen.worker_states import ShareUsedUp
+from multikueue.core.model.worker_states import ShareUsedUp
 from multikueue.errors import Cause
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.runtime.loop import loop_time

@@ -24,9 +24,7 @@ from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.slots import KeySlots
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
-from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
-from multikueue.core.workload.seen.graces import LATE_CREATION
-from multikueue.core.workload.seen.worker_states import (
+from multikueue.core.model.worker_states import (
     Creating,
     Idle,
     InFlight,
@@ -34,6 +32,8 @@ from multikueue.core.workload.seen.worker_states import (
     Removing,
     WritingStatus,
 )
+from multikueue.core.workload.effects import MANAGER, ApplyStatus, CreateJob, CreateWorkload, DeleteWorkload, Effect
+from multikueue.core.workload.seen.graces import LATE_CREATION
 from multikueue.errors import ApiError, Conflict
 from multikueue.logs import get_logger
 from multikueue.runtime.effect_executor import EffectExecutor

@@ -22,9 +22,9 @@ from multikueue.core.model.names import GVK, ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import dig
 from multikueue.core.model.shape import workload_flaw
 from multikueue.core.model.worker_names import origin_key
+from multikueue.core.model.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
 from multikueue.core.model.writers import drop_managed_fields
 from multikueue.core.workload.seen.snapshot import PlanSettings
-from multikueue.core.workload.seen.worker_states import Kind, Opaque, Served, Syncing, Unserved, Unusable, Unwatched
 from multikueue.errors import Cause
 from multikueue.kube.http.response_limits import LISTS_UNLIMITED, AnswerLimits
 from multikueue.kube.informers.informer import Informer

@@ -16,9 +16,7 @@ from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.second_names import ClusterNames
 from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames
-from multikueue.core.model.workloads import Owner
-from multikueue.core.workload.seen.snapshot import JobCopy
-from multikueue.core.workload.seen.worker_states import (
+from multikueue.core.model.worker_states import (
     Connected,
     Connecting,
     Kind,
@@ -29,6 +27,8 @@ from multikueue.core.workload.seen.worker_states import (
     Served,
     Unserved,
 )
+from multikueue.core.model.workloads import Owner
+from multikueue.core.workload.seen.snapshot import JobCopy
 from multikueue.logs import get_logger
 from multikueue.protocols import ApiClient
 from multikueue.runtime.cluster_pool import Cluster, ClusterPool, Connect

@@ -64,7 +64,7 @@ def test_a_worker_is_asked_first_and_claim_templates_are_made_with_the_copy() ->
     assert isinstance(asked, CheckDependencies)
     assert asked.dependencies == (MAP, TEMPLATE, SECRET)
     assert isinstance(made, CreateDependencies)
-    assert (made.workload, made.dependencies) == (KEY, (TEMPLATE,))
+    assert (made.namespace, made.workload, made.dependencies) == (KEY.namespace, KEY.name, (TEMPLATE,))
 
 
 def test_what_is_copied_is_there_before_the_job() -> None:
@@ -135,7 +135,7 @@ def test_they_are_made_where_the_copies_are() -> None:
     assert isinstance(asked, CheckDependencies)
     assert asked.namespace == f"mk-{NAMESPACE}"
     assert isinstance(made, CreateDependencies)
-    assert made.workload == ObjectKey(f"mk-{NAMESPACE}", KEY.name)
+    assert (made.namespace, made.workload) == (f"mk-{NAMESPACE}", KEY.name)
     assert isinstance(here, CheckDependencies)
     assert (made.mark == asked.mark, made.mark == here.mark) == (True, False)
 

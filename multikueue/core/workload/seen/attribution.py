@@ -27,11 +27,11 @@ from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
 from multikueue.core.model.worker_names import namespaces_on_workers
+from multikueue.core.model.worker_states import NAME_TAKEN
 from multikueue.core.model.workload_facts import may_have_siblings
 from multikueue.core.workload.seen.places import has_company
 from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
-from multikueue.core.workload.seen.worker_states import NAME_TAKEN
 
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
@@ -154,13 +154,11 @@ def with_own_copies(situation: Situation) -> Situation:
 
 def _without_shown_elsewhere(situation: Situation, worker: Worker) -> Worker:
     """The worker without what shows on others. It gets nothing of the Workload while that is there."""
-    elsewhere = {
-        id(copy): on for copy in worker.copies if (on := _shown_elsewhere(situation, worker, copy)) is not None
-    }
-    if not elsewhere:
+    shown_on = {id(copy): _shown_elsewhere(situation, worker, copy) for copy in worker.copies}
+    if (first := next(filter(None, shown_on.values()), None)) is None:
         return worker
-    seen = _with_copies(worker, lambda copy: id(copy) not in elsewhere)
-    return attrs.evolve(seen, second_of=next(iter(elsewhere.values())).name)
+    left = _with_copies(worker, lambda copy: shown_on[id(copy)] is None)
+    return attrs.evolve(left, second_of=first.name)
 
 
 def _shown_elsewhere(situation: Situation, worker: Worker, copy: Json) -> Worker | None:

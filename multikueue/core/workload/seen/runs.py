@@ -26,6 +26,7 @@ import attrs
 
 from multikueue.core.model import adapter as kinds
 from multikueue.core.model import giving_up, workloads
+from multikueue.core.model import worker_states as states
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.marks import Whose
@@ -34,7 +35,6 @@ from multikueue.core.model.objects import is_terminating, uid, was_changed
 from multikueue.core.model.placements import last_place
 from multikueue.core.model.workloads import OUT_OF_SYNC, SLICE_REPLACED
 from multikueue.core.workload.seen import graces
-from multikueue.core.workload.seen import worker_states as states
 from multikueue.core.workload.seen.attribution import has_its_name
 from multikueue.core.workload.seen.situation import Situation, once
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
@@ -103,8 +103,8 @@ def unstopped(situation: Situation, worker: Worker) -> Json | None:
 
     Its job almost certainly runs, so no time ends the wait: only the worker's Kueue, sight of the jobs, or a person.
     """
-    beside = (worker.copy, *worker.slices) if _hides_jobs(worker) else ()
-    return next((copy for copy in beside if _is_unstopped(situation, attrs.evolve(worker, copy=copy))), None)
+    copies = () if worker.in_sight else (worker.copy, *worker.slices)
+    return next((copy for copy in copies if _is_unstopped(situation, attrs.evolve(worker, copy=copy))), None)
 
 
 def _is_unstopped(situation: Situation, worker: Worker) -> bool:
@@ -145,11 +145,8 @@ def stuck(situation: Situation, worker: Worker) -> Json | None:
 
 def _hides_only_jobs(situation: Situation, worker: Worker) -> bool:
     """Whether its Workload copy is seen and its jobs are not: what its Kueue says of the copy counts."""
-    return _hides_jobs(worker) and worker.copy is not None and may_be_ours(situation, worker, worker.copy)
-
-
-def _hides_jobs(worker: Worker) -> bool:
-    return worker.reachable and not worker.in_sight
+    hides_jobs = worker.reachable and not worker.in_sight
+    return hides_jobs and worker.copy is not None and may_be_ours(situation, worker, worker.copy)
 
 
 def is_new(situation: Situation, worker: Worker) -> bool:
@@ -256,11 +253,9 @@ def _ran_with_another(situation: Situation) -> bool:
     When somebody changes a job, Kueue suspends it and makes another Workload, perhaps before any status was synced. Of
     a kind whose status is not synced, age tells: the job is older than a Workload that is not its first.
     """
-    adapter, jobs = situation.snapshot.adapter, situation.snapshot.jobs.values()
-    if adapter is None:
-        return False
-    if not adapter.traits.keeps_status:
-        return any(adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
+    jobs = situation.snapshot.jobs.values()  # none is seen of a kind that is not registered
+    if not situation.traits.keeps_status:
+        return any(situation.adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
     made, *of_jobs = (parse_timestamp(obj["metadata"].get("creationTimestamp")) for obj in (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 

@@ -20,7 +20,6 @@ from multikueue.core.model.marks import Marks, Proof, Whose, mark_of
 from multikueue.core.model.names import ClusterName, Json
 from multikueue.core.model.objects import annotations_of, dig, is_terminating
 from multikueue.core.model.workload_facts import WORKLOADS, WorkloadFacts
-from multikueue.core.model.workloads import CheckState
 from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapshot, Worker
 from multikueue.errors import RuleError
 
@@ -44,8 +43,7 @@ class Situation:
     @cached_property
     def workload(self) -> Json:
         """The manager's Workload. Only rows that know it exists may ask."""
-        assert self.snapshot.workload is not None, "a row for live workloads was asked about a deleted one"
-        return self.snapshot.workload
+        return certain(self.snapshot.workload, "a row for live workloads was asked about a deleted one")
 
     @cached_property
     def facts(self) -> WorkloadFacts:
@@ -55,14 +53,12 @@ class Situation:
     @property
     def check(self) -> str:
         """The name of our check on it."""
-        assert self.snapshot.check is not None, "a row for our workloads was asked about somebody else's"
-        return self.snapshot.check
+        return certain(self.snapshot.check, "a row for our workloads was asked about somebody else's")
 
     @property
     def adapter(self) -> JobAdapter:
         """How to handle the job's kind."""
-        assert self.snapshot.adapter is not None, "a row for known kinds was asked about an unknown one"
-        return self.snapshot.adapter
+        return certain(self.snapshot.adapter, "a row for known kinds was asked about an unknown one")
 
     @property
     def traits(self) -> KindTraits:
@@ -74,13 +70,18 @@ class Situation:
         """All known workers."""
         return self.snapshot.workers
 
+    @cached_property
+    def configured(self) -> Sequence[Worker]:
+        """Those of the config: only they are offered it."""
+        return [worker for worker in self.workers if worker.configured]
+
     def with_workers(self, change: Callable[[Situation, Worker], Worker]) -> Situation:
         """With each worker as `change` makes it of what is known so far; itself if that changes none."""
         snapshot = self.snapshot.with_workers(partial(change, self))
         return self if snapshot is self.snapshot else attrs.evolve(self, snapshot=snapshot)
 
     @cached_property
-    def state(self) -> CheckState:
+    def state(self) -> workloads.CheckState:
         """State of our check."""
         return workloads.check_state(self.workload, self.check)
 
@@ -209,15 +210,12 @@ class Situation:
     @property
     def recorded(self) -> Worker:
         """The recorded worker. Only ways that know that it is there may ask."""
-        worker = self.recorded_or_none
-        assert worker is not None, "a way for recorded Workloads was asked about one whose worker is not known"
-        return worker
+        return certain(self.recorded_or_none, "a way for recorded Workloads was asked where the worker is not known")
 
     @property
     def recorded_copy(self) -> Json:
         """The Workload copy on it. Only ways that know that it is seen may ask."""
-        assert self.recorded.copy is not None, "a way for what its worker shows was asked where it shows nothing"
-        return self.recorded.copy
+        return certain(self.recorded.copy, "a way for what its worker shows was asked where it shows nothing")
 
     @property
     def recorded_jobs(self) -> list[Json]:
@@ -336,10 +334,9 @@ class Situation:
 
     def _is_siblings(self, worker: Worker, job: Json) -> bool:
         """Whether another slice or part of the group has the job there: by its record, or by the mark."""
-        return any(
-            workloads.cluster_name(sibling) == worker.name or self.marks.proof(job, sibling, worker.name) is Proof.EXACT
-            for sibling in self.snapshot.siblings
-        )
+        siblings = self.snapshot.siblings
+        is_recorded = worker.name in map(workloads.cluster_name, siblings)
+        return is_recorded or any(self.marks.proof(job, other, worker.name) is Proof.EXACT for other in siblings)
 
     def has_job(self, worker: Worker) -> bool:
         """Whether this attempt's job is on that worker, or one that a sibling shares with it."""
@@ -356,6 +353,12 @@ class Situation:
             for job in worker.jobs
             if not self.is_this(worker, job.object) or (proven and self.proof(worker, job.object) is Proof.NONE)
         ]
+
+
+def certain(value: Answer | None, why: str) -> Answer:
+    """What is there wherever this is asked; `why` says what is wrong with the asking row where it is not."""
+    assert value is not None, why
+    return value
 
 
 def once(ask: Callable[[Situation], Answer]) -> Callable[[Situation], Answer]:

@@ -12,6 +12,7 @@ import attrs
 from attrs.validators import instance_of
 
 from multikueue.core.dispatchers.dispatcher import Facts
+from multikueue.core.model import worker_states as states
 from multikueue.core.model.adapter import JobAdapter
 from multikueue.core.model.labels import CONTROLLER_NAME
 from multikueue.core.model.names import ClusterName, Json, ObjectKey, Resource
@@ -21,7 +22,6 @@ from multikueue.core.model.worker_kueue import WorkerKueue
 from multikueue.core.model.worker_names import WorkerNames, cordon_of, record_counts
 from multikueue.core.model.workload_facts import COPIES, NO_COPY, CopyFacts
 from multikueue.core.model.workloads import cluster_name
-from multikueue.core.workload.seen import worker_states as states
 from multikueue.core.workload.seen.graces import LONGEST_GRACE
 
 State = TypeVar("State", bound=states.Reach | states.Kind)
@@ -175,9 +175,8 @@ class Worker:
     @property
     def answered(self) -> bool:
         """Whether the first lists of Workloads and of the kind were answered, or failed, since this process started."""
-        return not isinstance(self.reach, states.Connecting) and not (
-            self.reachable and isinstance(self.kind, states.Syncing)
-        )
+        is_first_list_read = not (self.reachable and isinstance(self.kind, states.Syncing))
+        return is_first_list_read and not isinstance(self.reach, states.Connecting)
 
     @property
     def is_empty(self) -> bool:
