@@ -169,6 +169,17 @@ async def test_a_failed_jobs_pods_name_the_reason(tmp_path: Path) -> None:
     assert explanation["findings"][1]["remedy"] == logs
 
 
+async def test_pods_that_went_with_the_end_of_their_job_are_not_told_as_never_made(tmp_path: Path) -> None:
+    async with fleet(tmp_path) as here:
+        local, _ = await here.run_job()
+        await here.finish(local, reason="Failed")
+        explanation = await explained(here, 0)
+        listed = await here.person.run("pods", "job/train")
+
+    assert [entry["id"] for entry in explanation["findings"]] == ["job-failed"]
+    assert "It has no pods there: it has ended. Finished copies vanish; set retention" in listed.stdout, listed.output
+
+
 @pytest.mark.parametrize("there", [False, True])
 async def test_a_secret_that_is_not_on_the_worker(there: bool, tmp_path: Path) -> None:
     """A volume of it keeps the pod from starting, and only an event there says so."""

@@ -58,15 +58,22 @@ class PodList:
     not_read: tuple[str, ...] = ()
     """Why there may be more pods: what between the job and them was not looked at."""
     warning: str = ""
-    """Why there is none: that it has ended, or the worker's words; empty: nothing is known."""
+    """Why none can be made, in the worker's words; empty: it said nothing."""
+    has_ended: bool = False
+    """Whether there is none any more, as the job has ended."""
+
+    @property
+    def why_none(self) -> str:
+        """Why there is none; empty: that is not known."""
+        return f"it has ended. {RETENTION}" if self.has_ended else self.warning
 
 
 def pod_list(sought: PlacedJob, owned: Owned) -> PodList:
     """Report the pods of a job that a worker has."""
     reports = tuple(pod_report(pod) for pod in in_order(owned.pods))
     has_ended = workloads.is_finished(sought.workload) and not reports
-    why_none = f"it has ended. {RETENTION}" if has_ended else warning_of(owned)
-    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read, why_none)
+    warning = "" if has_ended else warning_of(owned)
+    return PodList(sought.job, sought.namespace, sought.worker, reports, owned.not_read, warning, has_ended)
 
 
 def warning_of(owned: Owned) -> str:

@@ -79,7 +79,7 @@ def pods_table(listed: PodList, now: datetime, width: int | None, *, wide: bool)
         row = [pod.name, pod.phase, ready, str(pod.restarts), age(pod.created, now)]
         rows.append([*row, *([pod.node or "-", ",".join(pod.containers)] if wide else []), pod.reason])
     head = f'{listed.job} in namespace {listed.namespace} is on worker cluster "{listed.worker}".'
-    none = f"It has no pods there{f': {listed.warning}' if listed.warning else ''}."
+    none = f"It has no pods there{f': {listed.why_none}' if listed.why_none else ''}."
     hidden = [f"There may be more pods: {why}." for why in listed.not_read]
     return [head, "", *(table(columns, rows, width) if rows else [none]), *hidden]
 
