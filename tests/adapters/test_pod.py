@@ -100,8 +100,9 @@ class TestStatus:
         assert shown(local(gated=False), a_job(POD, status)) == status
         assert shown(a_job(POD, {"phase": "Pending"}), a_job(POD, status)) == status
 
-    def test_a_pod_that_is_being_deleted_is_left_as_it_is(self) -> None:
+    def test_a_pod_that_is_being_deleted_is_left_as_it_is_until_its_copy_has_ended(self) -> None:
         assert POD.status_patch(local(deleting=True), a_job(POD, {"phase": "Running"}), NOW) is None
+        assert shown(local(deleting=True), a_job(POD, {"phase": "Succeeded"}))["phase"] == "Succeeded"
 
     @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
     def test_a_copy_that_is_being_deleted_has_not_ended_by_itself(self, phase: str) -> None:

@@ -158,8 +158,9 @@ def test_an_empty_text_is_the_default_where_the_default_is_empty(name: str) -> N
 )
 def test_what_may_have_dots_in_its_name_may_be_named(setting: str) -> None:
     """As Kubernetes takes it, of Secrets for one: cert-manager's are often called after a host."""
-    parse_settings(setting % "oslo.example.com-tls")
-    for name in ("oslo..com", ".oslo", "oslo.", "Oslo.com", "a" * 64, ".".join(["a" * 63] * 4)):
+    for name in ("oslo.example.com-tls", "a" * 64, "a" * 253):
+        parse_settings(setting % name)
+    for name in ("oslo..com", "oslo-.com", ".oslo", "oslo.", "Oslo.com", "a" * 254):
         with pytest.raises(SettingsError, match="use at most 253"):
             parse_settings(setting % name)
 

@@ -342,11 +342,18 @@ class TestTheCommand:
         assert "cannot be an object's name" in result.stderr
 
     @pytest.mark.parametrize(
-        "option", [["--secret", "A B"], ["--service-account", "a b/c"], ["--service-account", "a/c_"]]
+        "option",
+        [
+            ["--secret", "A B"],
+            ["--service-account", "a b/c"],
+            ["--service-account", "a/c_"],
+            ["--service-account", f"{'a' * 64}/c"],
+        ],
     )
     def test_so_are_accounts_and_secrets(self, option: list[str]) -> None:
         assert CliRunner().invoke(main, ["rbac", "api-server", *option]).exit_code == 2
 
-    def test_a_name_may_have_dots(self) -> None:
-        made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", "ours/a.b")
-        assert {obj["metadata"]["name"] for obj in made} == {"kueue.multikueue-1", "a.b", "multikueue-marks"}
+    @pytest.mark.parametrize("account", ["a.b", "a" * 64])
+    def test_a_name_may_have_dots_and_be_longer_than_a_namespaces(self, account: str) -> None:
+        made = printed("manager", "--name", "kueue.multikueue-1", "--service-account", f"ours/{account}")
+        assert {obj["metadata"]["name"] for obj in made} == {"kueue.multikueue-1", account, "multikueue-marks"}

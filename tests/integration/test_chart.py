@@ -67,7 +67,9 @@ async def test_an_api_server_takes_every_object(cluster: Cluster, values: Json) 
         await cluster.admin.dry_run(obj)
 
 
-@pytest.mark.parametrize("release", ["a-release-with-the-longest-name-that-helm-takes-for-1", "with.dots"])
+@pytest.mark.parametrize(
+    "release", ["a-release-with-the-longest-name-that-helm-takes-for-1", "with.dots", "a" * 50 + ".bc"]
+)
 async def test_a_release_may_have_any_name(cluster: Cluster, release: str) -> None:
     """Services have shorter names than releases may have, and none with dots."""
     page = {**VALUES["page"], "settings": {**VALUES["mirrors"]["settings"], "webhook": {"enabled": True}}}

@@ -12,7 +12,7 @@
 
 {{/* API servers call webhooks in the order of these names: this one must come after Kueue's, which begins with "kueue". */}}
 {{- define "multikueued.webhookConfiguration" -}}
-multikueued-{{ .Release.Name | trunc 51 | trimSuffix "-" }}
+multikueued-{{ .Release.Name }}
 {{- end }}
 
 {{/* The API server's objects; they keep the names of the logs server, which it was. */}}

@@ -25,7 +25,8 @@ from multikueued.settings.file import load_settings
 from multikueued.yaml_output import to_yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAMESPACE: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
 _OBJECT_NAME: Final = re.compile(rf"(?=.{{1,200}}\Z){_LABEL}(\.{_LABEL})*")
 """A DNS subdomain, with room for what the names of some objects end with."""
 
@@ -53,7 +54,7 @@ class AccountParameter(click.ParamType[Account]):
         if isinstance(value, Account):
             return value
         namespace, slash, name = str(value).partition("/")
-        if not slash or re.fullmatch(_LABEL, namespace) is None or _OBJECT_NAME.fullmatch(name) is None:
+        if not slash or _NAMESPACE.fullmatch(namespace) is None or _OBJECT_NAME.fullmatch(name) is None:
             self.fail(f"{str(value)[:400]!r} is not NAMESPACE/NAME, as kueue-system/multikueue", param, ctx)
         return Account(namespace, name)
 

@@ -20,9 +20,9 @@ from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import TEXT, SettingRule, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
-_LABEL_NAME: Final = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
-_OBJECT_NAME: Final = re.compile(_LABEL_NAME)
-_LONG_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL_NAME}(\.{_LABEL_NAME})*")
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_OBJECT_NAME: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
+_LONG_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -44,7 +44,7 @@ def _name_of(what: str) -> SettingRule:
 
 
 def _long_name_of(what: str) -> SettingRule:
-    letters = "lower-case letters, digits, '-' and '.', beginning and ending with a letter or digit"
+    letters = "lower-case letters, digits, '-' and '.', with a letter or digit at both ends and beside each '.'"
     return _text(_LONG_NAME, f"cannot be {what}: use at most 253 {letters}")
 
 

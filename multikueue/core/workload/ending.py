@@ -259,8 +259,8 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
     copies, since = [*jobs, *filter(None, [worker.copy])], changed_at(situation.workload, "Finished")
     ended, over = have_ended(situation, jobs), finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
-    is_its = all(situation.whose(worker, copy).runs_for_it for copy in copies)
-    if over or worker.facts.is_evicted or since is None or not (kept and jobs and worker.configured and is_its):
+    run_for_it = all(situation.whose(worker, copy).runs_for_it for copy in copies)
+    if over or worker.facts.is_evicted or since is None or not (kept and jobs and worker.configured and run_for_it):
         return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if ended else STEADY if worker.facts.goes_on else END_SHOWN

@@ -38,8 +38,8 @@ from multikueue.core.workload.ways import Way, first_of, given, named, otherwise
 @once
 def _jobs_to_stop(situation: Situation) -> tuple[tuple[Json, bool], ...]:
     """The job copies in sight that are to stop, each with whether it has begun to."""
-    there = ((worker, job) for worker in situation.workers for job in _jobs_to_stop_on(situation, worker))
-    return tuple((job, worker.facts.is_stopping or is_terminating(job)) for worker, job in there)
+    pairs = ((worker, job) for worker in situation.workers for job in _jobs_to_stop_on(situation, worker))
+    return tuple((job, worker.facts.is_stopping or is_terminating(job)) for worker, job in pairs)
 
 
 def _all_have_begun_to_stop(situation: Situation) -> bool:

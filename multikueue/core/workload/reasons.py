@@ -90,10 +90,10 @@ def is_head_remembered(situation: Situation) -> bool:
 
 def offered(situation: Situation, names: tuple[str, ...]) -> str:
     """What is waited for while it is offered to these workers, or to none."""
-    held, configured = withheld(situation), situation.configured
-    asked = [name for name in names if name not in held]
+    withheld_from, configured = withheld(situation), situation.configured
+    asked = [name for name in names if name not in withheld_from]
     refused = {worker.name for worker in configured if worker.refusal is not None}
-    if refused and not asked and all(worker.name in {*refused, *held} for worker in configured):
+    if refused and not asked and all(worker.name in {*refused, *withheld_from} for worker in configured):
         return check_message.NOBODY_TAKES_IT
     return check_message.offered_to(asked, configured=bool(configured))
 

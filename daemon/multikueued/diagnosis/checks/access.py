@@ -90,7 +90,7 @@ def refused(permissions: Sequence[Permission]) -> str:
 @check("credentials-expire")
 def expiring(facts: Facts) -> Iterator[Spot]:
     """A worker's token or client certificate has expired (error), or does within seven days (warning; within one
-    if the manager of the clusters renews it, as Open Cluster Management does, and once the daemon is late to).
+    if the manager of the clusters renews it, as Open Cluster Management does; where the daemon does, once it is late).
     """
     for worker, credentials in sorted(facts.credentials.items()):
         ends, others = credentials.token_expires, credentials.renewed or credentials.secret != secret_name(worker)

@@ -175,8 +175,8 @@ class Worker:
     @property
     def answered(self) -> bool:
         """Whether the first lists of Workloads and of the kind were answered, or failed, since this process started."""
-        is_first_list_read = not (self.reachable and isinstance(self.kind, states.Syncing))
-        return is_first_list_read and not isinstance(self.reach, states.Connecting)
+        awaits_jobs = self.reachable and isinstance(self.kind, states.Syncing)
+        return not (awaits_jobs or isinstance(self.reach, states.Connecting))
 
     @property
     def is_empty(self) -> bool:
