@@ -8,10 +8,11 @@ from typing import Final
 
 import anyio
 
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER
+from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, WORKLOAD
 from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.workloads import cluster_name, is_finished
 from tests.simulation.daemon import WORKER_LOST_TIMEOUT, Death
-from tests.simulation.objects import find, has_ended
+from tests.simulation.objects import find, has_ended, objects
 from tests.simulation.scene import Scene
 from tests.simulation.weather import FINE
 from tests.simulation.world import CANARY, kubeconfig
@@ -151,6 +152,9 @@ async def remove_for_good(scene: Scene) -> None:
         worker = scene.dice.choice(names)
         scene.note(worker)
         scene.world.gone.add(worker)
+        # Finished as its copy there told, while its job was out of sight: nothing shows how that ended any more.
+        finished = filter(is_finished, objects(scene.world.manager, WORKLOAD))
+        scene.promises.removed |= {ObjectKey.of(each) for each in finished if cluster_name(each) == worker}
         if find(scene.world.manager, MULTIKUEUE_CLUSTER, ObjectKey("", worker)) is not None:
             await scene.world.manager.api.delete(MULTIKUEUE_CLUSTER, ObjectKey("", worker))
 
