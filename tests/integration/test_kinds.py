@@ -6,7 +6,7 @@ client. All kinds go at the same time, so that one fleet serves them.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import chain
 
@@ -120,12 +120,22 @@ async def all_go(ground: Ground, gone: Iterable[tuple[Journey, Case]]) -> dict[s
         try:
             await way(ground, case)
         except Exception as error:  # the other kinds go on: all that is wrong is told
-            wrong[f"{case.name} {way.__name__}"] = f"{type(error).__name__}: {error}"
+            told = (f"{type(each).__name__}: {each}" for each in _single(error))
+            wrong[f"{case.name} {way.__name__}"] = "; ".join(told)
 
     async with anyio.create_task_group() as tasks:
         for way, case in gone:
             tasks.start_soon(go, way, case)
     return wrong
+
+
+def _single(error: Exception) -> Iterator[Exception]:
+    """What task groups have made one exception of."""
+    if isinstance(error, ExceptionGroup):
+        for each in error.exceptions:
+            yield from _single(each)
+    else:
+        yield error
 
 
 @pytest.mark.parametrize("which", ["Job", "others"])

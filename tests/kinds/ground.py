@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -17,7 +18,7 @@ from multikueue.core.model.labels import HOLDING_GATE, NAMESPACES_ANNOTATION, OR
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import clone, dig, labels_of, uid, with_value
 from multikueue.core.model.workloads import cluster_name
-from multikueue.errors import Conflict
+from multikueue.errors import Conflict, NotFound
 from multikueue.kube import Informer
 from multikueue.protocols import ApiClient
 from multikueue.sandbox.jobs import DURATION_ANNOTATION, OUTCOME_ANNOTATION, TRAP_ANNOTATION, JobRunner
@@ -249,9 +250,10 @@ class Ground:
         return value
 
     async def delete(self, kind: SandboxKind, jobs: list[Json]) -> None:
-        """Delete a job on the manager, as `kubectl delete` does."""
+        """Delete a job on the manager, as `kubectl delete --ignore-not-found` does: it may be going."""
         for job in jobs:
-            await self.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
+            with suppress(NotFound):
+                await self.manager.client.delete(kind.resource, ObjectKey.of(job), propagation="Background")
 
     async def running(self, kind: SandboxKind, name: str) -> str:
         """Wait until a job is seen to run; return the worker's name, or some if its pods have spread."""
