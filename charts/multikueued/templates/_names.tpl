@@ -1,13 +1,19 @@
-{{/* Services have names of 63 characters at most, without dots; a release's may have 53, with dots. */}}
+{{/*
+A release's name with what is behind it, as a Service's: without dots, and of 63 characters at most, where a release's may
+have 53. Given a list: the release's name, and what is behind it.
+*/}}
+{{- define "multikueued.service" -}}
+{{ index . 0 | replace "." "-" | trunc (sub 63 (len (index . 1)) | int) | trimSuffix "-" }}{{ index . 1 }}
+{{- end }}
 
 {{/* The webhook's Service and Secret. */}}
 {{- define "multikueued.webhook" -}}
-{{ .Release.Name | replace "." "-" | trunc 43 | trimSuffix "-" }}-multikueued-webhook
+{{ include "multikueued.service" (list .Release.Name "-multikueued-webhook") }}
 {{- end }}
 
 {{/* The Service of the metrics. */}}
 {{- define "multikueued.metrics" -}}
-{{ .Release.Name | replace "." "-" | trunc 43 | trimSuffix "-" }}-multikueued-metrics
+{{ include "multikueued.service" (list .Release.Name "-multikueued-metrics") }}
 {{- end }}
 
 {{/* API servers call webhooks in the order of these names: this one must come after Kueue's, which begins with "kueue". */}}
@@ -17,12 +23,12 @@ multikueued-{{ .Release.Name }}
 
 {{/* The API server's objects; they keep the names of the logs server, which it was. */}}
 {{- define "multikueued.logs" -}}
-{{ .Release.Name | replace "." "-" | trunc 46 | trimSuffix "-" }}-multikueued-logs
+{{ include "multikueued.service" (list .Release.Name "-multikueued-logs") }}
 {{- end }}
 
 {{/* The page's Service. */}}
 {{- define "multikueued.page" -}}
-{{ .Release.Name | replace "." "-" | trunc 46 | trimSuffix "-" }}-multikueued-page
+{{ include "multikueued.service" (list .Release.Name "-multikueued-page") }}
 {{- end }}
 
 {{/* The pod's port that serves metrics. */}}
