@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -22,13 +21,12 @@ from multikueued.rbac.objects import (
     worker_objects,
 )
 from multikueued.settings.file import load_settings
+from multikueued.settings.value_types import LONG_NAME, SHORT_NAME
 from multikueued.yaml_output import to_yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAMESPACE: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
-_OBJECT_NAME: Final = re.compile(rf"(?=.{{1,200}}\Z){_LABEL}(\.{_LABEL})*")
-"""A DNS subdomain, with room for what the names of some objects end with."""
+_MOST_OF_NAMES: Final = 200
+"""Characters: it leaves room for what the names of some objects end with."""
 
 
 class NameParameter(click.ParamType[str]):
@@ -38,7 +36,7 @@ class NameParameter(click.ParamType[str]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Check it."""
-        if _OBJECT_NAME.fullmatch(str(value)) is None:
+        if not _is_name(str(value)):
             known = "up to 200 lower-case letters, digits, dashes and dots, as in multikueue"
             self.fail(f"{str(value)[:200]!r} cannot be an object's name: use {known}", param, ctx)
         return str(value)
@@ -54,9 +52,13 @@ class AccountParameter(click.ParamType[Account]):
         if isinstance(value, Account):
             return value
         namespace, slash, name = str(value).partition("/")
-        if not slash or _NAMESPACE.fullmatch(namespace) is None or _OBJECT_NAME.fullmatch(name) is None:
+        if not slash or SHORT_NAME.fullmatch(namespace) is None or not _is_name(name):
             self.fail(f"{str(value)[:400]!r} is not NAMESPACE/NAME, as kueue-system/multikueue", param, ctx)
         return Account(namespace, name)
+
+
+def _is_name(text: str) -> bool:
+    return len(text) <= _MOST_OF_NAMES and LONG_NAME.fullmatch(text) is not None
 
 
 _SETTINGS: Final = settings_option("The daemon's settings: kinds, quotas, webhook. Without it: the defaults.")

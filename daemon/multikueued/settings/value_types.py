@@ -21,8 +21,10 @@ from multikueued.settings.values import TEXT, SettingRule, checked, duration, sh
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_OBJECT_NAME: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
-_LONG_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+SHORT_NAME: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
+"""What Kubernetes takes as the name of a Service or a namespace."""
+LONG_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+"""What it takes as that of most other objects."""
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -40,12 +42,12 @@ def _text(form: re.Pattern[str], error: str) -> SettingRule:
 
 def _name_of(what: str) -> SettingRule:
     letters = "lower-case letters, digits and '-', beginning and ending with a letter or digit"
-    return _text(_OBJECT_NAME, f"cannot be {what}: use at most 63 {letters}")
+    return _text(SHORT_NAME, f"cannot be {what}: use at most 63 {letters}")
 
 
 def _long_name_of(what: str) -> SettingRule:
     letters = "lower-case letters, digits, '-' and '.', with a letter or digit at both ends and beside each '.'"
-    return _text(_LONG_NAME, f"cannot be {what}: use at most 253 {letters}")
+    return _text(LONG_NAME, f"cannot be {what}: use at most 253 {letters}")
 
 
 def _length(holds: Callable[[timedelta], bool], error: str) -> SettingRule:
