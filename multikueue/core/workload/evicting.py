@@ -162,7 +162,8 @@ def clean_up_unadmitted(situation: Situation) -> Plan:
         cleaned = cleaned.also(*_sync_or_release(situation, ()))
     if hold is not OnHold.NO or not situation.facts.is_on_hold:
         return named("released" if over else "shown as it is", cleaned)
-    if (left := STEADY - situation.snapshot.quiet_for) > timedelta(0):  # one of the two may be out of date
+    # One of the two may be out of date, or is about to be.
+    if (left := STEADY - (timedelta(0) if written else situation.snapshot.quiet_for)) > timedelta(0):
         return named("on hold", cleaned.within(left))
     return named("queue it again", cleaned.also(take_off_hold(situation)))
 

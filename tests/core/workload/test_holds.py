@@ -11,6 +11,7 @@ import pytest
 from multikueue.adapters import AVAILABLE, SafeAdapter
 from multikueue.core.model.adapter import OnHold
 from multikueue.core.model.conditions import condition as condition_of
+from multikueue.core.model.earlier_run_facts import WAITS
 from multikueue.core.model.names import Json
 from tests.core.building import condition, copy_of, job, job_copy_of, snapshot, worker, workload
 from tests.core.door import ApplyStatus, PatchJobStatus, Snapshot, Worker, decide, sole
@@ -63,6 +64,15 @@ def test_then_it_is_queued_again_and_has_no_worker_any_more() -> None:
 def test_not_before_both_are_up_to_date() -> None:
     plan = decide(seen(on_hold(), ray_job("Suspended", generation=3), quiet=2))
     assert (plan.effects, plan.look_again) == ((), 3.0)
+
+
+def test_one_decision_writes_the_workload_once() -> None:
+    """What else is to be noted on it goes first; it is queued again by the next decision."""
+    local = on_hold()
+    local["status"]["conditions"].append(condition(WAITS, "EarlierRuns"))
+    plan = decide(seen(local, ray_job("Suspended", generation=3)))
+    written = sole(ApplyStatus, plan.effects).object["status"]
+    assert (plan.row, "conditions" in written, plan.look_again) == ("no quota: on hold", False, 5.0)
 
 
 def test_others_that_are_on_hold_are_left_to_their_kueue() -> None:
