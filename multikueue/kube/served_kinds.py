@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 import attrs
 
-from multikueue.core.model.names import GVK, Json
+from multikueue.core.model.names import GVK, SHORT_NAME, Json
 from multikueue.core.model.objects import dig
-
-_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 
 
 @attrs.frozen
@@ -27,7 +22,7 @@ def served(listed: Json, gvk: GVK) -> ServedKind | None:
     resources = [entry for entry in listed.get("resources") or () if isinstance(entry, dict)]
     for entry in resources:
         name = str(entry.get("name", ""))
-        if entry.get("kind") == gvk.kind and _PLURAL.fullmatch(name):
+        if entry.get("kind") == gvk.kind and SHORT_NAME.fullmatch(name):
             inside = (str(other.get("name", "")).partition("/") for other in resources)
             subresources = frozenset(part for owner, slash, part in inside if owner == name and slash)
             return ServedKind(name, bool(entry.get("namespaced")), subresources)

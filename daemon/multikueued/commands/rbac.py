@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import OBJECT_NAME, SHORT_NAME, Json
 from multikueued.commands.options import NAME, settings_option
 from multikueued.rbac.objects import (
     Account,
@@ -21,7 +21,6 @@ from multikueued.rbac.objects import (
     worker_objects,
 )
 from multikueued.settings.file import load_settings
-from multikueued.settings.value_types import LONG_NAME, SHORT_NAME
 from multikueued.yaml_output import to_yaml
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,7 +57,7 @@ class AccountParameter(click.ParamType[Account]):
 
 
 def _is_name(text: str) -> bool:
-    return len(text) <= _MOST_OF_NAMES and LONG_NAME.fullmatch(text) is not None
+    return len(text) <= _MOST_OF_NAMES and OBJECT_NAME.fullmatch(text) is not None
 
 
 _SETTINGS: Final = settings_option("The daemon's settings: kinds, quotas, webhook. Without it: the defaults.")

@@ -9,7 +9,7 @@ from typing import Final, Self
 import anyio
 import attrs
 
-from multikueue.core.model.names import ObjectKey
+from multikueue.core.model.names import OBJECT_NAME, ObjectKey
 from multikueue.errors import ApiError, MultiKueueError
 from multikueue.kube.http.requests import LogQuery
 from multikueued.api_answers import END
@@ -29,7 +29,6 @@ BEGIN: Final = 5.0
 for that only so long."""
 PODS: Final = 16
 """Pods of a job that are followed at a time."""
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 _CODES: Final = {NOT_FOUND: 404, NOT_REACHABLE: 503, USAGE: 400, FINDING: 500}
 
 
@@ -58,7 +57,7 @@ class Query(LogQuery):
             raise RefusedError(400, f"the parameter {unknown[0]!r} is not known, but {', '.join(PARAMETERS)}")
         container, pod = query.get("container", ""), query.get("pod", "")
         for what, name in (("container", container), ("pod", pod)):
-            if name and _NAME.fullmatch(name) is None:
+            if name and OBJECT_NAME.fullmatch(name) is None:
                 raise RefusedError(400, f"{what}: {name!r} is no {what}'s name")
         return cls(
             container,
@@ -104,7 +103,7 @@ def job_name(key: ObjectKey) -> JobName:
         RefusedError: no job can have that name.
     """
     kind, separator, name = key.name.partition(":" if ":" in key.name else ".")
-    if not separator or not kind or not all(map(_NAME.fullmatch, (key.namespace, kind, name))):
+    if not separator or not kind or not all(map(OBJECT_NAME.fullmatch, (key.namespace, kind, name))):
         raise RefusedError(404, f'"{key.name}" names no job: write TYPE.NAME, as job.train-1, or TYPE.GROUP:NAME')
     return JobName(kind, name)
 

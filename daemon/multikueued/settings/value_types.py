@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from multikueue.core.dispatchers.scored.profile import Profile, parse_profiles
 from multikueue.core.inventory.settings import DEFAULT_VALIDITY, MIN_VALIDITY
 from multikueue.core.model.name_lists import alike, did_you_mean
+from multikueue.core.model.names import OBJECT_NAME, SHORT_NAME
 from multikueue.core.model.quantities import exact
 from multikueue.core.model.written_values import LABEL_VALUE, is_label_selector
 from multikueue.core.workload.seen.graces import LONGEST_GRACE
@@ -20,11 +21,6 @@ from multikueued.settings.frameworks import UNSUPPORTED, framework_names
 from multikueued.settings.values import TEXT, SettingRule, checked, duration, shown
 
 _CONTROLLER_NAME: Final = re.compile(r"(?=.{1,63}\Z)[a-z0-9]([-.a-z0-9]*[a-z0-9])?/[-._~/A-Za-z0-9]+")
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-SHORT_NAME: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
-"""What Kubernetes takes as the name of a Service or a namespace."""
-LONG_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
-"""What it takes as that of most other objects."""
 _SERVER_URL: Final = re.compile(
     r"https://([a-z0-9]([-.a-z0-9]*[a-z0-9])?|\[(?P<ipv6>[0-9a-f:.]+)\])(:(?P<port>[0-9]{1,5}))?/?"
 )
@@ -47,7 +43,7 @@ def _name_of(what: str) -> SettingRule:
 
 def _long_name_of(what: str) -> SettingRule:
     letters = "lower-case letters, digits, '-' and '.', with a letter or digit at both ends and beside each '.'"
-    return _text(LONG_NAME, f"cannot be {what}: use at most 253 {letters}")
+    return _text(OBJECT_NAME, f"cannot be {what}: use at most 253 {letters}")
 
 
 def _length(holds: Callable[[timedelta], bool], error: str) -> SettingRule:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import json
-import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -16,7 +15,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp, timestamp
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import OBJECT_NAME, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.errors import Unreachable
 from multikueued.clusters import ClusterClient
@@ -37,7 +36,6 @@ SKEW: Final = timedelta(minutes=1)
 SHORTEST: Final = timedelta(minutes=10)
 """API servers give no shorter life."""
 DEFAULT_LIFE: Final = timedelta(days=7)
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 
 @attrs.frozen
@@ -102,10 +100,10 @@ def bound_in(secret: Json) -> Bound | None:
     """What a Secret says; None: its token is not bound, or the annotation names no account."""
     annotations = annotations_of(secret)
     namespace, _, name = str(annotations.get(ACCOUNT) or "").partition("/")
-    if not _NAME.fullmatch(namespace) or not _NAME.fullmatch(name):
+    if not OBJECT_NAME.fullmatch(namespace) or not OBJECT_NAME.fullmatch(name):
         return None
     holder = str(annotations.get(HOLDER) or "")
-    holder = holder if _NAME.fullmatch(holder) else ""
+    holder = holder if OBJECT_NAME.fullmatch(holder) else ""
     return Bound(
         ObjectKey(namespace, name),
         holder,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
@@ -27,7 +26,7 @@ from multikueue.adapters.rules import CopyRules, Delegation, FieldsSet, StatusRu
 from multikueue.adapters.templates import PodTemplates
 from multikueue.core.model.kinds import is_own
 from multikueue.core.model.labels import MARKS_OF_COPIES, QUEUE_LABEL
-from multikueue.core.model.names import GVK, Resource
+from multikueue.core.model.names import GVK, SHORT_NAME, Resource
 from multikueue.core.model.objects import json_fault
 from multikueue.core.model.written_values import LABEL_KEY, LABEL_VALUE
 from multikueue.errors import AdapterError
@@ -49,7 +48,6 @@ _OF_PODS: Final = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "leaderworkerset.x-k8s.io/leaderworkerset",
 }
 """Kinds that no declaration keeps from running on the manager, and their names as those that are built in."""
-_PLURAL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _FIXED: Final = frozenset((*MARKS_OF_COPIES, QUEUE_LABEL))
 """What a copy is found by: it cannot follow the manager's job."""
 
@@ -228,7 +226,7 @@ def _label_key(text: str) -> str:
 
 
 def _plural(plural: str, gvk: GVK) -> str:
-    if gvk.kind and not _PLURAL.fullmatch(plural):
+    if gvk.kind and not SHORT_NAME.fullmatch(plural):
         raise ValueError(f"{plural!r} is not what URLs call a kind: write it like {usual_plural(gvk.kind)}")
     return plural
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
@@ -13,10 +12,8 @@ from multikueue.core.inventory.ranking import Coordinate
 from multikueue.core.inventory.selection import Decision
 from multikueue.core.inventory.settings import PLACEMENT_CONTROLLER, Adopt
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CONFIG, OCM_GROUP, PLACEMENT
-from multikueue.core.model.names import Json
+from multikueue.core.model.names import SHORT_NAME, Json
 from multikueue.core.model.objects import dig, labels_of, name_of, uid
-
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @attrs.frozen
@@ -54,7 +51,7 @@ def _faults(parameters: Any) -> Iterator[str]:
         if parameters.get(field) != value:
             yield f'spec.parameters.{field} is "{parameters.get(field) or ""}": it must be "{value}"'
     name = parameters.get("name")
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+    if not isinstance(name, str) or not SHORT_NAME.fullmatch(name):
         yield f'spec.parameters.name is "{name or ""}": it must be the name of a Placement, without dots'
 
 

@@ -13,8 +13,11 @@ Json: TypeAlias = dict[str, Any]
 ClusterName = NewType("ClusterName", str)
 """The name of a MultiKueueCluster object on the manager. What callers pass may be a plain `str`."""
 
-OBJECT_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-"""What most objects may be called, as far as it matters: a DNS subdomain."""
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+SHORT_NAME: Final = re.compile(rf"(?=.{{1,63}}\Z){_LABEL}")
+"""What a Service or a namespace may be called: a DNS label."""
+OBJECT_NAME: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+"""What most other objects may be called: a DNS subdomain."""
 
 SERVICE_ACCOUNT_USER: Final = "system:serviceaccount:"
 """What the name of a service account begins with, as API servers have it."""

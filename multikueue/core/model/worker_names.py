@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -26,13 +25,11 @@ from multikueue.core.model.labels import (
     ORIGIN_NAMESPACE_ANNOTATION,
     QUEUES_ANNOTATION,
 )
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import OBJECT_NAME, SHORT_NAME, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, labels_of, name_of, namespace_of
 from multikueue.core.model.outside_text import one_line
 from multikueue.core.model.workloads import cluster_name, is_live, is_replaced
 
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_QUEUE: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 MAX_NAME: Final = MAX_LABEL_VALUE
 """Characters of a namespace's name."""
 
@@ -154,7 +151,7 @@ def _recorded(noted: str) -> tuple[tuple[str, str], ...] | None:
         places = json.loads(noted)
     except (ValueError, RecursionError):
         return None
-    return tuple(places.items()) if _is_of_texts(places) and all(map(_NAME.fullmatch, places.values())) else None
+    return tuple(places.items()) if _is_of_texts(places) and all(map(SHORT_NAME.fullmatch, places.values())) else None
 
 
 @functools.lru_cache(maxsize=256)
@@ -212,7 +209,7 @@ def _is_of_texts(value: object) -> bool:
 
 def _queue_flaws(queues: Mapping[str, str]) -> Iterator[str]:
     for name in (*queues, *queues.values()):
-        if not _QUEUE.fullmatch(name):
+        if not OBJECT_NAME.fullmatch(name):
             yield f'"{name}" is no name'
 
 
@@ -220,10 +217,10 @@ def _flaws(mapped: Mapping[str, str]) -> Iterator[str]:
     """Why two namespaces could get one, or one none that a server takes."""
     for name, image in mapped.items():
         alike = name.count("*") == image.count("*") < 2
-        if not alike or not all(_NAME.fullmatch(either.replace("*", "x")) for either in (name, image)):
-            yield f'"{name}": "{image}" are not two names, nor two with one * each'
-        elif len(image) > MAX_NAME:
+        if len(image) > MAX_NAME:
             yield f'"{image}" is longer than {MAX_NAME}'
+        elif not alike or not all(SHORT_NAME.fullmatch(either.replace("*", "x")) for either in (name, image)):
+            yield f'"{name}": "{image}" are not two names, nor two with one * each'
     seen: dict[str, str] = {}
     for name, image in mapped.items():
         if image in seen:

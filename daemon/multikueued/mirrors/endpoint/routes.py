@@ -6,14 +6,13 @@ kubelet has are 404.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Final, Literal
 from urllib.parse import parse_qsl, urlencode
 
 import attrs
 
-from multikueue.core.model.names import Json, ObjectKey
+from multikueue.core.model.names import OBJECT_NAME, SHORT_NAME, Json, ObjectKey
 from multikueued.mirrors.endpoint.heads import RequestHead
 from multikueued.serving.refusal import RefusedError
 
@@ -22,9 +21,6 @@ WELL: Final[Json] = {"ok": "multikueue answers for the pods of its nodes"}
 """What is said there: nobody else says it."""
 MAX_FIELDS: Final = 1_024
 """Of a query: a command's words are one each."""
-_LABEL: Final = r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
-_NAMESPACE: Final = re.compile(_LABEL).fullmatch
-_POD: Final = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*").fullmatch
 
 Verb = Literal["get", "create"]
 
@@ -106,7 +102,7 @@ def asked_in(head: RequestHead) -> Asked:
     if head.method not in route.methods:
         raise RefusedError(405, f"/{what} is not served for {head.method}\n")
     namespace, pod, container = (*names, "") if not route.has_container else names
-    if not is_pod(ObjectKey(namespace, pod)) or (route.has_container and _NAMESPACE(container) is None):
+    if not is_pod(ObjectKey(namespace, pod)) or (route.has_container and SHORT_NAME.fullmatch(container) is None):
         raise RefusedError(400, "this is no name of a pod and its container\n")
     if route.enters and not head.upgrade:
         raise RefusedError(400, "you must specify Upgrade: SPDY/3.1 or websocket to enter a container\n")
@@ -115,7 +111,7 @@ def asked_in(head: RequestHead) -> Asked:
 
 def is_pod(key: ObjectKey) -> bool:
     """Whether these are names that Kubernetes lets a pod have: they stand in paths."""
-    return _NAMESPACE(key.namespace) is not None and _POD(key.name) is not None
+    return SHORT_NAME.fullmatch(key.namespace) is not None and OBJECT_NAME.fullmatch(key.name) is not None
 
 
 def _fields(route: Route, query: str) -> tuple[tuple[str, str], ...]:

@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.dispatchers.reasons import Reason
-from multikueue.core.model.names import GVK, ClusterName
+from multikueue.core.model.names import GVK, OBJECT_NAME, ClusterName
 from multikueue.core.model.written_values import LABEL_KEY, LABEL_VALUE
 from multikueue.errors import Cause
 
@@ -153,7 +153,7 @@ def _names(text: str | None, unreadable: list[str]) -> frozenset[str] | None:
     if text is None:
         return None
     names = frozenset(part.strip() for part in text.split(",") if part.strip())
-    if not names or not all(re.fullmatch(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", name) for name in names):
+    if not names or not all(map(OBJECT_NAME.fullmatch, names)):
         unreadable.append(NAMES)
     return names
 
