@@ -1,7 +1,7 @@
 """Running a coroutine on a clock that jumps to the next timer as soon as nothing else is to be done.
 
-The loop talks to nobody outside, so nothing in a run depends on the machine: tasks are hashed by their number, and
-anyio's sets of them have the same order in every process.
+The loop talks to nobody outside, so nothing in a run depends on the machine: tasks and cancel scopes are hashed by
+their number, and anyio's sets of them have the same order in every process.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import asyncio
 import itertools
 import selectors
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, TypeVar
+from unittest import mock
 
 import anyio
 
@@ -70,7 +72,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
 def run_on_virtual_time(main: Callable[..., Awaitable[T]], *args: Any) -> T:
     """Run `main` as `anyio.run` does, on a loop of its own virtual time."""
-    return anyio.run(main, *args, backend="asyncio", backend_options={"loop_factory": VirtualLoop})
+
+    async def run() -> T:
+        with _numbered_scopes():
+            return await main(*args)
+
+    return anyio.run(run, backend="asyncio", backend_options={"loop_factory": VirtualLoop})
+
+
+def _numbered_scopes() -> AbstractContextManager[Any]:
+    """Cancel scopes are hashed by their number instead of by their address: that is the order in which a scope cancels
+    those within it."""
+    scope_class, numbers, count = type(anyio.CancelScope()), dict[int, int](), itertools.count()
+    begin = scope_class.__init__
+
+    def number(scope: anyio.CancelScope, *args: Any, **options: Any) -> None:
+        numbers[id(scope)] = next(count)  # of the one that is there now: addresses are used again
+        begin(scope, *args, **options)
+
+    def hashed(scope: anyio.CancelScope) -> int:
+        return numbers.get(id(scope), id(scope))  # one from before this run is in none of its sets
+
+    return mock.patch.multiple(scope_class, __init__=number, __hash__=hashed)
 
 
 def wall_clock(skew: float = 0.0, step: Callable[[], float] = lambda: 0.0) -> Callable[[], datetime]:
