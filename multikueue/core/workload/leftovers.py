@@ -32,6 +32,7 @@ from multikueue.core.workload.seen import graces, runs
 from multikueue.core.workload.seen.runs import earlier_jobs, is_given_up, may_be_ours, may_have_pods, stuck
 from multikueue.core.workload.seen.situation import Situation, certain
 from multikueue.core.workload.seen.snapshot import JobCopy, Worker
+from multikueue.core.workload.ways import Way, given
 
 MOST_FINALIZERS: Final = 8
 """That are named of one object: whoever may write to a worker can set any number."""
@@ -189,6 +190,11 @@ def unseen(situation: Situation, worker: Worker) -> Iterator[Leftover]:
         yield Leftover(worker, WORKLOAD.gvk.kind, copy, _UNSEEN)
 
 
+def ending_jobs(worker: Worker) -> tuple[Leftover, ...]:
+    """The jobs on a worker that are being deleted, of whichever attempt: their names are free once they are gone."""
+    return tuple(_leftover(worker, job, _state(job.object)) for job in worker.all_jobs if is_terminating(job.object))
+
+
 def of_earlier_attempt(worker: Worker, job: JobCopy) -> Leftover:
     """The job copy of an earlier attempt, as a leftover."""
     return _leftover(worker, job, "of an earlier attempt " + _state(job.object))
@@ -277,6 +283,10 @@ def wait_for(situation: Situation, leftovers: tuple[Leftover, ...], *looks: Effe
 def end_past_waits(situation: Situation) -> Iterator[Effect]:
     """Take away that it waits for earlier runs once there is none any more, nor may pods of one be there."""
     return iter(()) if earlier_runs(situation) or earlier_pods(situation) else end_waits(situation)
+
+
+waits_are_over: Final = Way("waits are over", *given(lambda seen: tuple(end_waits(seen)), lambda _, ended: Plan(ended)))
+"""There is none: that it waits is taken away. One write of the Workload at a time."""
 
 
 def remove_stale(situation: Situation) -> Iterator[Effect]:

@@ -133,8 +133,7 @@ _other_checks_first: Final = first_of(
 """Somebody else's check first: copies would only hold the workers' quota."""
 
 dispatch: Final = first_of(
-    # one write of the Workload at a time
-    Way("waits are over", *given(lambda seen: tuple(check_updates.end_waits(seen)), lambda _, ended: Plan(ended))),
+    leftovers.waits_are_over,
     Way("record", _is_clear_to_record, first_of(_NOTE, Way("hand over", otherwise, _hand_over))),
     Way("other checks", lambda seen: not workloads.other_checks_ready(seen.workload, seen.check), _other_checks_first),
     Way("about to be evicted", lambda seen: not seen.facts.is_active, wait),

@@ -24,6 +24,7 @@ from multikueue.core.workload.check_updates import admit, patch_copy, retry_vani
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, CreateWorkload, Effect, PatchJob, Plan
 from multikueue.core.workload.ending import sync_outcome, sync_status
 from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, send_back, while_seen, why_no_job
+from multikueue.core.workload.leftovers import ending_jobs, wait_for, waits_are_over
 from multikueue.core.workload.removal import delete_workload, remove
 from multikueue.core.workload.seen.graces import SUCCESSOR, VANISHED
 from multikueue.core.workload.seen.runs import assumed_for
@@ -145,8 +146,6 @@ def _take_over(situation: Situation) -> Iterator[Effect]:
         elif not isinstance(worker.kind, Unusable):
             yield CreateJob(worker.name, situation.adapter.resource, situation.job_copy_for(worker, local))
         return
-    if is_terminating(job):
-        return
     patch = situation.adapter.forward_patch(local, job, situation.stamp_on(worker))
     if patch is not None:
         yield PatchJob(worker.name, situation.adapter.resource, ObjectKey.of(job), patch)
@@ -169,6 +168,8 @@ follow_slice: Final = while_seen(
     Way("removed worker", _gets_nothing_more, begin_anew),
     Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_outcome(seen, [end[0]], end[1]))),
     Way("fixed size", *given(_of_fixed_size, _keep_size)),
+    Way("its job goes", *given(lambda seen: ending_jobs(seen.recorded), wait_for)),
+    waits_are_over,
     Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
     Way("stale copy", _is_stale, lambda seen: Plan(delete_workload(seen, seen.recorded, seen.recorded_copy))),
     Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again

@@ -9,6 +9,7 @@ import attrs
 import pytest
 
 from multikueue.adapters import SyncRules
+from multikueue.core.model.conditions import is_true
 from multikueue.core.model.copies import drift_patch
 from multikueue.core.model.kinds import JOB
 from multikueue.core.model.labels import (
@@ -31,6 +32,7 @@ from tests.core.building import (
     ADAPTER,
     EARLIER,
     JOB_NAME,
+    condition,
     copy_of,
     job,
     job_copy_of,
@@ -44,7 +46,9 @@ from tests.core.door import (
     FINISHING,
     NOW,
     VANISHED,
+    WAITS,
     AnnounceWorkload,
+    ApplyStatus,
     CreateJob,
     Lost,
     PatchJob,
@@ -189,10 +193,17 @@ class TestGrowing:
         quiet = attrs.evolve(seen, quiet_for=VANISHED)
         assert words(quiet) == ["retry: Admitting remote no longer exists"]
 
-    def test_a_job_that_is_being_deleted_is_waited_for(self) -> None:
-        """Neither patched nor created over."""
-        leaving = job_copy_of(old(), of=SMALL, deleting=True)
-        assert words(growing(worker("w1", copy_of(NEW, admitted=True), shared=leaving))) == []
+    @pytest.mark.parametrize("copies", [(), (copy_of(NEW),), (copy_of(NEW, admitted=True),)])
+    def test_a_job_that_is_being_deleted_is_waited_for(self, copies: tuple[Json, ...]) -> None:
+        """Neither patched nor created over; it held the slice's quota without an end, and without a word."""
+        goes = growing(worker("w1", *copies, shared=job_copy_of(old(), of=SMALL, deleting=True)))
+        run = 'worker cluster "w1": Job "train" (UID uid-job-copy) is still ending, held by the finalizer'
+        assert words(goes) == [f"say Waiting for {run} example.com/slow"]
+        late = decide(attrs.evolve(goes, quiet_for=timedelta(minutes=10)))
+        assert late.row == "slice replacement: its job goes: give back"
+        assert [is_true(write.object, "Evicted") for write in those(ApplyStatus, late.effects)] == [True]
+        told = with_value(NEW, ("status", "conditions"), [*NEW["status"]["conditions"], condition(WAITS, "EarlierRun")])
+        assert words(growing(worker("w1"), local=told)) == ["end waits"]
 
     @pytest.mark.parametrize(
         "spoiled",
