@@ -223,11 +223,13 @@ def an_erased_worker_is_a_lost_job() -> AbstractContextManager[Any]:
 def kinds_taken_out_are_forgotten() -> AbstractContextManager[Any]:
     """A Workload that a worker has is rejected after a restart without its kind."""
 
-    def applies(seen: Situation) -> bool:
-        adapter = seen.snapshot.adapter
-        return adapter is None or adapter.traits.draining
+    original = planning._may_be_rejected
 
-    return _rows("unknown kind", applies=applies)
+    def may_be_rejected(seen: Situation) -> bool:
+        adapter = seen.snapshot.adapter
+        return adapter is None or adapter.traits.draining or original(seen)
+
+    return mock.patch.object(planning, "_may_be_rejected", may_be_rejected)
 
 
 def pods_become_ready() -> AbstractContextManager[Any]:
@@ -604,7 +606,7 @@ def pods_that_are_left_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
     """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
-    return mock.patch.object(attribution, "with_own_copies", lambda seen: seen)
+    return mock.patch.object(attribution, "with_own_copies", lambda _, worker: worker)
 
 
 def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:

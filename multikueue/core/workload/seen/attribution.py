@@ -36,8 +36,8 @@ from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapsh
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
     """What rows look at: each copy is on the one worker where it counts."""
-    situation = _without_foreign(Situation(snapshot, settings, dispatcher, now))
-    return _with_company(with_own_copies(_with_carried_jobs(situation)))
+    situation = _with_carried_jobs(_without_foreign(Situation(snapshot, settings, dispatcher, now)))
+    return situation.with_workers(with_own_copies).with_workers(_with_company)
 
 
 def _without_foreign(situation: Situation) -> Situation:
@@ -141,19 +141,15 @@ def _of_slices(members: list[Json], named: str) -> str:
     return name_of(max(successors, key=lambda part: (dig(part, "metadata", "creationTimestamp") or "", name_of(part))))
 
 
-def with_own_copies(situation: Situation) -> Situation:
-    """The situation in which each copy shows on one worker only, though several lead to its cluster, or may.
+def with_own_copies(situation: Situation, worker: Worker) -> Worker:
+    """The worker without the copies that show on another one, though several lead to its cluster, or may.
 
-    It is the one that a copy of this attempt was made for: nothing is removed through another one while the Workload
-    goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on the first.
+    A copy shows on the worker that it was made for in this attempt: nothing is removed through another one while the
+    Workload goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on
+    the first. While any shows elsewhere, this one gets nothing of the Workload.
 
     A name that cannot be reached shows nothing that another one of the cluster does, but for a Workload that it has.
     """
-    return situation.with_workers(_without_shown_elsewhere)
-
-
-def _without_shown_elsewhere(situation: Situation, worker: Worker) -> Worker:
-    """The worker without what shows on others. It gets nothing of the Workload while that is there."""
     shown_on = {id(copy): _shown_elsewhere(situation, worker, copy) for copy in worker.copies}
     if (first := next(filter(None, shown_on.values()), None)) is None:
         return worker
@@ -197,16 +193,12 @@ def _recorded_or_last(situation: Situation) -> Iterator[str | None]:
             yield from (situation.snapshot.last_worker, situation.facts.noted_worker)
 
 
-def _with_company(situation: Situation) -> Situation:
-    """The situation in which a worker that has left the config counts as configured where the rest of the job runs.
+def _with_company(situation: Situation, worker: Worker) -> Worker:
+    """The worker; one that has left the config counts as configured where the rest of the job runs.
 
     One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
     """
-    if situation.snapshot.workload is None or not situation.facts.goes_on:
-        return situation
-    return situation.with_workers(_joined)
-
-
-def _joined(situation: Situation, worker: Worker) -> Worker:
-    joins = not worker.configured and not worker.removed and has_company(situation, worker)
+    left_config = not worker.configured and not worker.removed
+    goes_on = situation.snapshot.workload is not None and situation.facts.goes_on
+    joins = left_config and goes_on and has_company(situation, worker)
     return attrs.evolve(worker, configured=True) if joins else worker

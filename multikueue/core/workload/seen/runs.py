@@ -170,14 +170,14 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
     For one that answers, but with what cannot be read, no time runs out.
     """
     timeout, left = situation.settings.worker_lost_timeout, _ZERO
-    match worker.reach, worker.kind:
-        case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
+    match worker.sight:
+        case states.Lost(None) | states.Opaque():
             left = timeout
-        case states.Lost(datetime() as since), _:
+        case states.Lost(datetime() as since):
             left = timeout - (situation.now - _seen_lost(situation, worker, since))
-        case (states.Connecting(), _) | (_, states.Syncing()):
+        case states.Connecting() | states.Syncing():
             left = graces.FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case _, states.Unserved(failing_for):
+        case states.Unserved(failing_for):
             left = timeout - failing_for
     return max(_ZERO, left)
 
@@ -198,10 +198,10 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
 
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a loss counts as short; zero: the worker is in sight, or has been lost for longer."""
-    match worker.reach, worker.kind:
-        case states.Lost(datetime() as since), _:
+    match worker.sight:
+        case states.Lost(datetime() as since):
             return max(_ZERO, graces.SHORT_LOSS - (situation.now - since))
-        case states.Connected(), states.Unserved(failing_for):
+        case states.Unserved(failing_for):
             return max(_ZERO, graces.SHORT_LOSS - failing_for)
     return _ZERO
 
