@@ -124,7 +124,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
         for worker in seen.workers:
             copy = worker.copy
             if worker.reachable and copy is not None and is_finished(copy):
-                return ending.sync_outcome(seen, seen.jobs_on(worker), ending.outcome_told(copy))
+                return ending.sync_end(seen, seen.jobs_on(worker), worker.facts.outcome)
             if worker.reachable and copy is not None and is_evicted(copy):
                 return Plan(tuple(check_updates.send_back_evicted(seen, copy)))
         return plan
@@ -458,7 +458,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 # What is over is stopped, its end is shown, and its copies go, no sooner and no later.
 def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:
     """Nobody tells the worker of an evicted job."""
-    return mock.patch.object(evicting, "_stop_on", return_value=())
+    return mock.patch.object(evicting, "_stop_all", return_value=())
 
 
 def deleted_workloads_leave_copies() -> AbstractContextManager[Any]:

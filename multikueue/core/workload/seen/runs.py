@@ -27,7 +27,7 @@ import attrs
 from multikueue.core.model import adapter as kinds
 from multikueue.core.model import giving_up, workloads
 from multikueue.core.model import worker_states as states
-from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.conditions import created_at
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName, Json
@@ -160,8 +160,7 @@ def is_new(situation: Situation, worker: Worker) -> bool:
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
     """Whether a person has said that nobody waits for this object."""
-    made = parse_timestamp(left["metadata"].get("creationTimestamp"))
-    return giving_up.is_given_up(uid(left), made, worker.name, worker.annotations, (situation.workload,))
+    return giving_up.is_given_up(uid(left), created_at(left), worker.name, worker.annotations, (situation.workload,))
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:
@@ -256,7 +255,7 @@ def _ran_with_another(situation: Situation) -> bool:
     jobs = situation.snapshot.jobs.values()  # none is seen of a kind that is not registered
     if not situation.traits.keeps_status:
         return any(situation.adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
-    made, *of_jobs = (parse_timestamp(obj["metadata"].get("creationTimestamp")) for obj in (situation.workload, *jobs))
+    made, *of_jobs = map(created_at, (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 
 
