@@ -184,22 +184,18 @@ def _tell_held(situation: Situation) -> Plan:
     return ending.clean_up(situation).also(warning)
 
 
-def _may_run_already(situation: Situation) -> bool:
-    """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
-    if situation.recorded_on is not None or situation.state is CheckState.READY:
-        return True
-    if situation.facts.has_quota and not situation.facts.is_evicted:
-        return False  # at most it is offered
-    return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
-
-
 def _may_be_rejected(situation: Situation) -> bool:
     """Whether the check may become Rejected now: the Workload is active and not evicted, and nothing of it may run.
 
     While Kueue evicts a Workload it does not follow a Rejected check, nor does it reset that afterwards: the Workload
-    would never get quota again.
+    would never get quota again. What runs is never taken.
     """
-    return situation.facts.is_active and not situation.facts.is_evicted and not _may_run_already(situation)
+    facts, has_worker = situation.facts, situation.recorded_on is not None or situation.state is CheckState.READY
+    if not facts.is_active or facts.is_evicted or has_worker:
+        return False
+    if facts.has_quota:
+        return True  # at most it is offered
+    return not possible_runs(situation) and all(worker.is_empty for worker in situation.workers)
 
 
 def _why_never(situation: Situation) -> tuple[Rejection, str, str] | None:
