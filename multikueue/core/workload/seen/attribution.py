@@ -22,7 +22,6 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
@@ -36,33 +35,27 @@ from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapsh
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
     """What rows look at: each copy is on the one worker where it counts."""
-    situation = _with_carried_jobs(_without_foreign(Situation(snapshot, settings, dispatcher, now)))
-    return situation.with_workers(with_own_copies).with_workers(_with_company)
+    situation = Situation(snapshot, settings, dispatcher, now)
+    for step in (_without_foreign, _with_carried_jobs, with_own_copies, _with_company):
+        situation = situation.with_workers(step)
+    return situation
 
 
-def _without_foreign(situation: Situation) -> Situation:
-    """The situation without copies of somebody else.
+def _without_foreign(situation: Situation, worker: Worker) -> Worker:
+    """The worker without copies of somebody else.
 
-    Where a worker maps namespaces, unproven copies in a namespace that is another's there do not count. For a Workload
-    that was never seen here, neither do copies with the mark of another key: another manager may use the same origin.
+    Where namespaces are mapped, unproven copies in a namespace that is another's there do not count, unless the worker
+    had the Workload before that. For a Workload that was never seen here, neither do copies with the mark of another
+    key: another manager may use the same origin.
     """
-    snapshot = situation.snapshot
+    snapshot, own, names = situation.snapshot, situation.snapshot.key.namespace, worker.names
     if snapshot.workload is None:
-        return situation if snapshot.was_here else situation.with_workers(_without_others_marks)
-    maps_names = any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers)
-    return situation.with_workers(_without_unproven) if maps_names else situation
-
-
-def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
-    return _with_copies(worker, lambda copy: not situation.marks.are_anothers(copy))
-
-
-def _without_unproven(situation: Situation, worker: Worker) -> Worker:
-    """On a worker that had the Workload before its namespaces were mapped, unproven copies count as elsewhere."""
-    own, names = situation.snapshot.key.namespace, worker.names
-    had = {situation.recorded_on, situation.snapshot.last_worker, situation.facts.noted_worker}
-    had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
-    if had_it or names.flaw or names.namespace(own) == (worker.namespace or own):
+        are_anothers = situation.marks.are_anothers
+        return worker if snapshot.was_here else _with_copies(worker, lambda copy: not are_anothers(copy))
+    if names.flaw or names.namespace(own) == (worker.namespace or own):
+        return worker
+    had = {situation.recorded_on, snapshot.last_worker, situation.facts.noted_worker}
+    if worker.name in {*had, *namespaces_on_workers(snapshot.workload)}:
         return worker
     return _with_copies(worker, lambda copy: situation.proof(worker, copy) is not Proof.NONE)
 
@@ -74,14 +67,11 @@ def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
     return attrs.evolve(worker, copy=kept, jobs=jobs, shared=shared)
 
 
-def _with_carried_jobs(situation: Situation) -> Situation:
-    """The situation in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
-    shares = bool(situation.snapshot.siblings) or any(worker.shared for worker in situation.workers)
-    return situation.with_workers(_with_those_carried) if shares else situation
-
-
-def _with_those_carried(situation: Situation, worker: Worker) -> Worker:
+def _with_carried_jobs(situation: Situation, worker: Worker) -> Worker:
+    """The worker whose `jobs` are the copies that this Workload carries, and whose `shared` are the others'."""
     snapshot, own, shared = situation.snapshot, list[JobCopy](), list[JobCopy]()
+    if not (snapshot.siblings or worker.shared):
+        return worker
     for copy in worker.all_jobs:
         (own if _carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
     taken = any(has_its_name(snapshot, copy.object) for copy in shared)
