@@ -36,6 +36,7 @@ def describe(effect: effects.Effect) -> str:
         case effects.LookForPods() | effects.DependencyEffect():
             about = (effect.selector,) if isinstance(effect, effects.LookForPods) else map(str, effect.dependencies)
             return f"{_VERBS[type(effect)]} {', '.join(about)} {where}"
+    raise AssertionError(f"nobody has words for {effect}")
 
 
 _VERBS: Final[Mapping[type, str]] = {

@@ -78,6 +78,7 @@ def _word(seen: Snapshot, effect: Effect) -> str:
         case LookForPods() | DependencyEffect():
             about = (effect.selector,) if isinstance(effect, LookForPods) else map(str, effect.dependencies)
             return f"{_BESIDE_IT[type(effect)]} {', '.join(about)} on {effect.cluster}"
+    raise AssertionError(f"nobody has words for {effect}")
 
 
 _BESIDE_IT: Mapping[type, str] = {

@@ -124,7 +124,7 @@ def stale_copies_are_believed() -> AbstractContextManager[Any]:
         for worker in seen.workers:
             copy = worker.copy
             if worker.reachable and copy is not None and is_finished(copy):
-                return ending.sync_outcome(seen, seen.jobs_on(worker), ending.outcome_told(copy))
+                return ending.sync_end(seen, seen.jobs_on(worker), worker.facts.outcome)
             if worker.reachable and copy is not None and is_evicted(copy):
                 return Plan(tuple(check_updates.send_back_evicted(seen, copy)))
         return plan
@@ -223,11 +223,13 @@ def an_erased_worker_is_a_lost_job() -> AbstractContextManager[Any]:
 def kinds_taken_out_are_forgotten() -> AbstractContextManager[Any]:
     """A Workload that a worker has is rejected after a restart without its kind."""
 
-    def applies(seen: Situation) -> bool:
-        adapter = seen.snapshot.adapter
-        return adapter is None or adapter.traits.draining
+    original = planning._may_be_rejected
 
-    return _rows("unknown kind", applies=applies)
+    def may_be_rejected(seen: Situation) -> bool:
+        adapter = seen.snapshot.adapter
+        return adapter is None or adapter.traits.draining or original(seen)
+
+    return mock.patch.object(planning, "_may_be_rejected", may_be_rejected)
 
 
 def pods_become_ready() -> AbstractContextManager[Any]:
@@ -456,7 +458,7 @@ def quota_is_freed_before_the_job_has_stopped() -> AbstractContextManager[Any]:
 # What is over is stopped, its end is shown, and its copies go, no sooner and no later.
 def evicted_copies_are_not_stopped() -> AbstractContextManager[Any]:
     """Nobody tells the worker of an evicted job."""
-    return mock.patch.object(evicting, "_stop_on", return_value=())
+    return mock.patch.object(evicting, "_stop_all", return_value=())
 
 
 def deleted_workloads_leave_copies() -> AbstractContextManager[Any]:
@@ -604,7 +606,7 @@ def pods_that_are_left_are_not_waited_for() -> AbstractContextManager[Any]:
 
 def copies_of_other_names_are_stale() -> AbstractContextManager[Any]:
     """A copy that shows on a worker, and was made for another one, is taken for one of an earlier attempt."""
-    return mock.patch.object(attribution, "with_own_copies", lambda seen: seen)
+    return mock.patch.object(attribution, "with_own_copies", lambda _, worker: worker)
 
 
 def few_failed_jobs_are_kept(most: int) -> AbstractContextManager[Any]:

@@ -7,6 +7,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model.adapter import Outcome
 from multikueue.core.model.conditions import changed_at, condition, conditions, parse_timestamp
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.labels import MOVE_FROM_ANNOTATION, PREEMPTION_GATE
@@ -54,7 +55,8 @@ class CommonFacts:
 class CopyFacts(CommonFacts):
     """A worker's copy of a Workload, as the plan asks about it; of none where there is none."""
 
-    finish_reason: str
+    outcome: Outcome
+    """How its job ended, as its condition `Finished` tells; empty where there is none."""
     is_on_hold: bool
     """Whether its Kueue has taken its quota, or given it none, and has not evicted it."""
     is_told_to_stop: bool
@@ -70,6 +72,11 @@ class CopyFacts(CommonFacts):
     """When we have opened that, by our clock; None: it is closed."""
     created_at: datetime | None
     """By its worker's clock."""
+
+    @property
+    def finish_reason(self) -> str:
+        """Why it is Finished; empty: it is not."""
+        return self.outcome.reason
 
     @property
     def is_spent(self) -> bool:
@@ -181,7 +188,7 @@ def _copy_facts(copy: Json) -> CopyFacts:
         is_finished="Finished" in true,
         is_active=is_active(copy),
         is_terminating=is_terminating(copy),
-        finish_reason=str(dig(true, "Finished", "reason") or ""),
+        outcome=Outcome(*(str(dig(true, "Finished", part) or "") for part in ("reason", "message"))),
         is_on_hold="Evicted" not in true and dig(condition(copy, "QuotaReserved"), "status") == "False",
         is_told_to_stop="DeactivationTarget" in true,
         stops_since=max(filter(None, stops), default=None),

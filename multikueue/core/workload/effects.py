@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import attrs
 
@@ -17,10 +17,23 @@ MANAGER = ClusterName("")
 
 
 @attrs.frozen
-class ApplyStatus:
-    """Server-side apply of a Workload's status; the object carries its resourceVersion as precondition."""
+class Effect:
+    """Something that is to be done on one cluster."""
 
     cluster: ClusterName
+
+
+@attrs.frozen
+class ManagerEffect(Effect):
+    """Something that is to be done on the manager."""
+
+    cluster: ClusterName = attrs.field(default=MANAGER, init=False)
+
+
+@attrs.frozen
+class ApplyStatus(Effect):
+    """Server-side apply of a Workload's status; the object carries its resourceVersion as precondition."""
+
     object: Json
     field_manager: str
     optional: bool = False
@@ -30,7 +43,7 @@ class ApplyStatus:
 
 
 @attrs.frozen
-class PatchJobStatus:
+class PatchJobStatus(ManagerEffect):
     """Merge patch of the manager's job's status; the patch carries the resourceVersion it was made from."""
 
     resource: Resource
@@ -38,17 +51,15 @@ class PatchJobStatus:
     patch: Json
     subresource: bool = True
     """Whether the kind has its status behind `/status`; otherwise it is a part of the main object."""
-    cluster: ClusterName = MANAGER
 
 
 @attrs.frozen
-class AnnounceWorkload:
+class AnnounceWorkload(ManagerEffect):
     """An event on the manager's Workload, for the user."""
 
     type: str
     """`Normal` or `Warning`."""
     note: str
-    cluster: ClusterName = MANAGER
     on_job: bool = False
     """Whether it is an event on the job as well."""
     about: Json | None = None
@@ -58,36 +69,32 @@ class AnnounceWorkload:
 
 
 @attrs.frozen
-class CountAdmitted:
+class CountAdmitted(ManagerEffect):
     """A workload was admitted on a worker, for the metric."""
 
     cluster_queue: str
     worker: ClusterName
-    cluster: ClusterName = MANAGER
 
 
 @attrs.frozen
-class CountRejections:
+class CountRejections(ManagerEffect):
     """The dispatcher has said anew why workers are not offered a Workload, for the metric."""
 
     reasons: tuple[tuple[ClusterName, str], ...]
     """Each worker, and a machine reason."""
-    cluster: ClusterName = MANAGER
 
 
 @attrs.frozen
-class CreateWorkload:
+class CreateWorkload(Effect):
     """Create the Workload copy."""
 
-    cluster: ClusterName
     object: Json
 
 
 @attrs.frozen
-class PatchWorkload:
+class PatchWorkload(Effect):
     """Merge patch of the Workload copy; the patch carries the UID it is meant for."""
 
-    cluster: ClusterName
     key: ObjectKey
     patch: Json
     optional: bool = False
@@ -95,10 +102,9 @@ class PatchWorkload:
 
 
 @attrs.frozen
-class DeleteWorkload:
+class DeleteWorkload(Effect):
     """Delete exactly this version of the Workload copy."""
 
-    cluster: ClusterName
     key: ObjectKey
     uid: str
     version: str = ""
@@ -106,29 +112,26 @@ class DeleteWorkload:
 
 
 @attrs.frozen
-class CreateJob:
+class CreateJob(Effect):
     """Create the job copy."""
 
-    cluster: ClusterName
     resource: Resource
     object: Json
 
 
 @attrs.frozen
-class PatchJob:
+class PatchJob(Effect):
     """Merge patch of the job copy; the patch carries the UID it is meant for."""
 
-    cluster: ClusterName
     resource: Resource
     key: ObjectKey
     patch: Json
 
 
 @attrs.frozen
-class DeleteJob:
+class DeleteJob(Effect):
     """Delete the job copy of exactly this UID; or, on the manager, a job of which nothing is left but itself."""
 
-    cluster: ClusterName
     resource: Resource
     key: ObjectKey
     uid: str
@@ -143,10 +146,9 @@ class DeleteJob:
 
 
 @attrs.frozen
-class DependencyEffect:
+class DependencyEffect(Effect):
     """Something is done about dependencies of a job, in its namespace on a worker."""
 
-    cluster: ClusterName
     namespace: str
     """Of the job there."""
     dependencies: tuple[Dependency, ...]
@@ -177,32 +179,14 @@ class OwnDependencies(DependencyEffect):
 
 
 @attrs.frozen
-class LookForPods:
+class LookForPods(Effect):
     """Find the pods that an earlier attempt's job has left on a worker: only a label shows them."""
 
-    cluster: ClusterName
     namespace: str
     """Of the job there."""
     selector: str
     attempt: str
     """The attempt that waits for their end."""
-
-
-Effect: TypeAlias = (
-    ApplyStatus
-    | PatchJobStatus
-    | AnnounceWorkload
-    | CountAdmitted
-    | CountRejections
-    | CreateWorkload
-    | PatchWorkload
-    | DeleteWorkload
-    | CreateJob
-    | PatchJob
-    | DeleteJob
-    | LookForPods
-    | DependencyEffect
-)
 
 
 @attrs.frozen

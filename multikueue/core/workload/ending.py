@@ -14,7 +14,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.adapter import JobAdapter, Outcome
-from multikueue.core.model.conditions import changed_at, condition
+from multikueue.core.model.conditions import changed_at
 from multikueue.core.model.copies import member_there
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of, resource_version, uid
@@ -37,11 +37,15 @@ MOST_FAILED: Final = 100
 def sync_end(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
     """The job has ended on its worker: show that on the manager's job, then finish its Workload.
 
+    Only where the manager's job can be seen: without its status a Finished Workload tells too little.
+
     Args:
         situation: the Workload.
         jobs: the job copies. One that is gone is not made again: it has run.
         outcome: how it ended.
     """
+    if situation.job is None and not situation.traits.workload_only:
+        return Plan(row="cannot be shown")
     ends = bool(jobs) and situation.traits.ends
     patches = tuple(sync_run(situation, jobs))
     left = END_SHOWN - situation.snapshot.quiet_for
@@ -70,13 +74,6 @@ def own_end(situation: Situation, jobs: Sequence[Json]) -> Outcome | None:
     return outcome if succeeded or not any(map(is_terminating, jobs)) else None
 
 
-def sync_outcome(situation: Situation, jobs: Sequence[Json], outcome: Outcome) -> Plan:
-    """As `sync_end`, where the manager's job can be seen: without its status a Finished Workload tells too little."""
-    if situation.job is None and not situation.traits.workload_only:
-        return Plan(row="cannot be shown")
-    return sync_end(situation, jobs, outcome)
-
-
 @attrs.frozen
 class End:
     """How a job has ended on a worker: what has run is not run again."""
@@ -94,7 +91,7 @@ def show_end(situation: Situation, end: End) -> Plan:
     """Show on the manager how it has ended; then nothing of it is to be on any other worker."""
     if end.awaited:
         return Plan(row="job out of sight").within(end.awaited)
-    shown = sync_outcome(situation, end.jobs, end.outcome)
+    shown = sync_end(situation, end.jobs, end.outcome)
     return shown.also(*(remove_all(situation, end.worker.name) if shown.effects else ()))
 
 
@@ -131,9 +128,9 @@ def _end_of_earlier_on(situation: Situation, worker: Worker) -> End | None:
         had_it = situation.names_of(worker) & {situation.last_worker, *former_places(situation.workload)}
         listed = had_it or isinstance(worker.kind, Syncing)  # its jobs are read after its Workloads
         if not worker.in_sight and listed and (left := until_end_counts(situation, worker)):
-            return End(worker, jobs, outcome_told(copy), left)
+            return End(worker, jobs, facts.outcome, left)
         if jobs or (had_it and not pods):
-            return End(worker, jobs, outcome_told(copy))
+            return End(worker, jobs, facts.outcome)
     return None if outcome is None else End(worker, jobs, outcome)
 
 
@@ -171,12 +168,6 @@ def end_of_gone(situation: Situation) -> tuple[Effect, ...]:
 def have_ended(situation: Situation, jobs: Sequence[Json]) -> bool:
     """Whether there are such jobs, and all have ended."""
     return bool(jobs) and all(situation.adapter.outcome(job) is not None for job in jobs)
-
-
-def outcome_told(copy: Json) -> Outcome:
-    """How a job ended as its Finished Workload copy tells."""
-    ended = condition(copy, "Finished") or {}
-    return Outcome(str(ended.get("reason", "")), str(ended.get("message", "")))
 
 
 def _remove_finished(situation: Situation) -> Plan:
@@ -259,8 +250,8 @@ def retention_left(situation: Situation, worker: Worker) -> timedelta:
     kept, jobs = _retention(situation, worker), situation.jobs_on(worker)
     copies, since = [*jobs, *filter(None, [worker.copy])], changed_at(situation.workload, "Finished")
     ended, over = have_ended(situation, jobs), finish_reason(situation.workload) in (OUT_OF_SYNC, OWNER_NOT_FOUND)
-    run_for_it = all(situation.whose(worker, copy).runs_for_it for copy in copies)
-    if over or worker.facts.is_evicted or since is None or not (kept and jobs and worker.configured and run_for_it):
+    stays = kept and jobs and worker.configured and not (over or worker.facts.is_evicted)
+    if since is None or not stays or not all(situation.whose(worker, copy).runs_for_it for copy in copies):
         return timedelta(0)
     # Whoever may write the status may have written any time, the last one that there is as well.
     lasts = kept if ended else STEADY if worker.facts.goes_on else END_SHOWN

@@ -27,7 +27,7 @@ from multikueue.core.workload import ending
 from multikueue.core.workload.check_updates import finish, note_last_worker, requeue, take_off_hold
 from multikueue.core.workload.effects import MANAGER, AnnounceWorkload, Effect, PatchWorkload, Plan
 from multikueue.core.workload.leftovers import end_past_waits, quota_kept_for, unseen
-from multikueue.core.workload.removal import remove, remove_all, stop
+from multikueue.core.workload.removal import remove_all, stop
 from multikueue.core.workload.seen.graces import GONE_AGAIN, RESUMING, STEADY, STOP, SYNC_GRACE, TOLD_AFTER
 from multikueue.core.workload.seen.runs import may_run_anywhere, may_run_of_gone, possible_runs, until_end_counts
 from multikueue.core.workload.seen.situation import Situation, once
@@ -54,12 +54,6 @@ def _quota_left(situation: Situation) -> timedelta:
     return quota_kept_for(situation) if begun else max(quota_kept_for(situation), STOP - situation.snapshot.quiet_for)
 
 
-@once
-def _stopping(situation: Situation) -> tuple[Effect, ...]:
-    """What stops the job on the workers."""
-    return tuple(effect for worker in situation.workers for effect in _stop_on(situation, worker))
-
-
 def _end_meanwhile(situation: Situation) -> ending.End | None:
     """How the job has ended while its Workload was being evicted; None: it has not."""
     return next(filter(None, (_end_on(situation, worker) for worker in situation.workers)), None)
@@ -69,7 +63,7 @@ def _wait_for_stop(situation: Situation) -> Plan:
     """A job has not begun to stop, or may run unseen: wait for it, but only for as long as quota may be held."""
     unseen_runs = (leftover for worker in situation.workers for leftover in unseen(situation, worker))
     warnings = [AnnounceWorkload("Warning", f"Waiting for {leftover}") for leftover in unseen_runs]
-    stopped = Plan((*note_last_worker(situation), *_stopping(situation), *warnings))
+    stopped = Plan((*note_last_worker(situation), *_stop_all(situation), *warnings))
     return stopped.within(_quota_left(situation), *(run.until for run in possible_runs(situation)))
 
 
@@ -79,7 +73,7 @@ def _sync_what_stops(situation: Situation, *stopping: Json) -> Plan:
     The note of the last worker comes last: where that write is refused, the status has been written all the same.
     """
     shown = _sync_or_release(situation, stopping)
-    return Plan((*_stopping(situation), *shown, *note_last_worker(situation))).within(_quota_left(situation) or None)
+    return Plan((*_stop_all(situation), *shown, *note_last_worker(situation))).within(_quota_left(situation) or None)
 
 
 stop_evicted: Final = first_of(
@@ -110,7 +104,7 @@ def _end_on(situation: Situation, worker: Worker) -> ending.End | None:
     if copy is not None and worker.reachable and has_ended and situation.whose(worker, copy).runs_for_it:
         # Its jobs are read after its Workloads; for them its quota is held no longer than for a run.
         left = timedelta(0) if worker.in_sight else min(until_end_counts(situation, worker), _quota_left(situation))
-        return ending.End(worker, jobs, ending.outcome_told(copy), left)
+        return ending.End(worker, jobs, worker.facts.outcome, left)
     outcome = ending.own_end(situation, jobs)
     if outcome is None or not all(situation.whose(worker, job).runs_for_it for job in jobs):
         return None
@@ -191,12 +185,14 @@ def end_deleted_by_pods(situation: Situation) -> Plan:
     return Plan((end, *cleaned.effects), cleaned.look_again, row="finish")
 
 
-def _stop_on(situation: Situation, worker: Worker) -> Iterator[Effect]:
+def _stop_all(situation: Situation) -> Iterator[Effect]:
     """Remove the copies. A job that several Workloads share is stopped, not deleted: the others may have it next."""
     if situation.facts.component_index is None:
-        yield from remove(situation, worker)
-    elif worker.reachable and not worker.facts.is_stopping:
-        yield from stop(situation, worker)
+        yield from remove_all(situation)
+        return
+    for worker in situation.workers:
+        if worker.reachable and not worker.facts.is_stopping:
+            yield from stop(situation, worker)
 
 
 def _may_have_run_it(situation: Situation, worker: Worker) -> bool:

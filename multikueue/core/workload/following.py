@@ -102,7 +102,7 @@ _wait_out_of_sight: Final[Decide] = first_of(
     Way("unknown worker", lambda seen: seen.recorded_or_none is None, _wait_for_its_worker),
     Way("evicted there", _is_evicted_unseen, _send_back_evicted),
     Way("may run", *given(_record_kept_for, lambda _, left: Plan().within(left))),
-    Way("has ended", _has_ended_unseen, lambda seen: Plan([finish(seen, ending.outcome_told(seen.recorded_copy))])),
+    Way("has ended", _has_ended_unseen, lambda seen: Plan([finish(seen, seen.recorded.facts.outcome)])),
     Way("lost", otherwise, lambda seen: Plan(check_updates.send_back_lost(seen))),
 )
 """The recorded worker, or the job's kind there, cannot be seen."""
@@ -141,11 +141,11 @@ def _has_ended_unannounced(situation: Situation) -> bool:
 
 
 def _end_with_copy(situation: Situation) -> Plan:
-    return ending.sync_end(situation, situation.recorded_jobs, ending.outcome_told(situation.recorded_copy))
+    return ending.sync_end(situation, situation.recorded_jobs, situation.recorded.facts.outcome)
 
 
 def _end_with_job(situation: Situation, outcome: Outcome) -> Plan:
-    return ending.sync_outcome(situation, situation.recorded_jobs, outcome)
+    return ending.sync_end(situation, situation.recorded_jobs, outcome)
 
 
 def _is_out_of_sync(situation: Situation) -> bool:

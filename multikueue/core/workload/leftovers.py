@@ -8,13 +8,13 @@ on the Workload, or on the MultiKueueCluster for all that was created there befo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.check_message import Message
-from multikueue.core.model.conditions import changed_at, parse_timestamp
+from multikueue.core.model.conditions import changed_at, deleted_at, parse_timestamp
 from multikueue.core.model.earlier_run_facts import EarlierRun
 from multikueue.core.model.giving_up import given_up, holding_finalizers
 from multikueue.core.model.grace import ends_by
@@ -56,16 +56,11 @@ class Leftover:
         named = plain(f'{self.kind} "{name_of(self.object)}" (UID {uid(self.object)})')
         return f'worker cluster "{self.worker.name}": {named} {self.why}'
 
-    @property
-    def deleted(self) -> datetime | None:
-        """When somebody has deleted it, by its worker's clock."""
-        return parse_timestamp(self.object["metadata"].get("deletionTimestamp"))
-
     def for_programs(self, grace: timedelta) -> EarlierRun:
         """The same as a fact; `grace`: how long its pods may take to end."""
-        copy, held = self.object, tuple(_holding_finalizers(self.object))
-        due = None if self.deleted is None else ends_by(self.deleted, grace)
-        return EarlierRun(self.worker.name, self.kind, name_of(copy), uid(copy), self.deleted, due, held)
+        copy, deleted, held = self.object, deleted_at(self.object), tuple(_holding_finalizers(self.object))
+        due = None if deleted is None else ends_by(deleted, grace)
+        return EarlierRun(self.worker.name, self.kind, name_of(copy), uid(copy), deleted, due, held)
 
 
 def earlier_runs(situation: Situation) -> tuple[Leftover, ...]:
@@ -150,7 +145,7 @@ def ends_in(situation: Situation) -> Iterator[timedelta]:
 
 def overdue_in(situation: Situation, job: Json) -> timedelta | None:
     """How long until a job copy that was deleted should have ended; None: it was not, or has ended."""
-    deleted = parse_timestamp(job["metadata"].get("deletionTimestamp"))
+    deleted = deleted_at(job)
     if deleted is None or not may_have_pods(situation, job):
         return None
     return max(timedelta(0), situation.facts.pod_grace + graces.LEFTOVER_GRACE - (situation.now - deleted))
@@ -248,7 +243,7 @@ def waited_for(situation: Situation, leftovers: tuple[Leftover, ...]) -> timedel
     if not leftovers:
         return None
     limit, first = quota_kept_at_most(situation), leftovers[0]
-    left, since, patience = limit - situation.snapshot.quiet_for, first.deleted, limit
+    left, since, patience = limit - situation.snapshot.quiet_for, deleted_at(first.object), limit
     if since is None and not first.worker.facts.waits_for_quota:
         since, patience = first.worker.facts.stops_since, max(graces.STUBBORN, limit)
     began = situation.facts.reserved_at

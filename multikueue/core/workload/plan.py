@@ -30,7 +30,7 @@ from multikueue.core.workload.reasons import Heading, Telling, tell_reasons, tel
 from multikueue.core.workload.seen.attribution import situation_of
 from multikueue.core.workload.seen.places import is_own_copy, with_places_written
 from multikueue.core.workload.seen.runs import possible_runs
-from multikueue.core.workload.seen.situation import Situation, once
+from multikueue.core.workload.seen.situation import Situation
 from multikueue.core.workload.seen.snapshot import PlanSettings, Snapshot, hidden
 from multikueue.core.workload.unrecorded import find_recorded
 from multikueue.core.workload.ways import Way, given, named, otherwise, wait
@@ -184,66 +184,41 @@ def _tell_held(situation: Situation) -> Plan:
     return ending.clean_up(situation).also(warning)
 
 
-def _may_run_already(situation: Situation) -> bool:
-    """Whether a worker has it, or may still run what an eviction has not stopped yet: what runs is never taken."""
-    if situation.recorded_on is not None or situation.state is CheckState.READY:
-        return True
-    if situation.facts.has_quota and not situation.facts.is_evicted:
-        return False  # at most it is offered
-    return bool(possible_runs(situation)) or not all(worker.is_empty for worker in situation.workers)
-
-
-@once
 def _may_be_rejected(situation: Situation) -> bool:
     """Whether the check may become Rejected now: the Workload is active and not evicted, and nothing of it may run.
 
     While Kueue evicts a Workload it does not follow a Rejected check, nor does it reset that afterwards: the Workload
-    would never get quota again.
+    would never get quota again. What runs is never taken.
     """
-    return situation.facts.is_active and not situation.facts.is_evicted and not _may_run_already(situation)
+    facts, has_worker = situation.facts, situation.recorded_on is not None or situation.state is CheckState.READY
+    if not facts.is_active or facts.is_evicted or has_worker:
+        return False
+    if facts.has_quota:
+        return True  # at most it is offered
+    return not possible_runs(situation) and all(worker.is_empty for worker in situation.workers)
 
 
-def _acted_on(situation: Situation) -> str:
-    """What shows that a controller of the manager acts on the delegated job, and would run it; empty: nothing."""
-    job = situation.job
-    return situation.adapter.acted_on(job) if job is not None and _may_be_rejected(situation) else ""
+def _why_never(situation: Situation) -> tuple[Rejection, str, str] | None:
+    """The verdict on what can never run through us, the reason, and what its user can do; None: there is none now.
 
-
-def _refused(situation: Situation) -> str:
-    """Why the job is not dispatched as it is; empty: it is."""
-    job = situation.job
-    return situation.adapter.refused(job) if job is not None and _may_be_rejected(situation) else ""
-
-
-def _reject_refused(situation: Situation, why: str) -> Plan:
-    return _rejected(situation, Rejection.NOT_COPIED, f"The job cannot be copied: {why}", why)
-
-
-def _is_not_dispatched(situation: Situation) -> bool:
-    """Whether no adapter handles its kind, or the kind is draining: no new jobs of it are dispatched."""
-    return situation.snapshot.adapter is None or situation.traits.draining
-
-
-def _reject_kind(situation: Situation) -> Plan:
-    """Its user is told which setting handles its kind."""
-    owner, setting = situation.facts.owner, situation.snapshot.missing_setting
-    verdict = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
-    advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
-    return _rejected(situation, Rejection.KIND_NOT_ENABLED, verdict, advice if setting else "")
-
-
-def _is_undelegated(situation: Situation) -> bool:
-    return isinstance(situation.not_delegated, str) and _may_be_rejected(situation)
-
-
-def _reject_undelegated(situation: Situation) -> Plan:
-    """The manager's own controllers would run it.
-
-    The verdict is in Kueue's words, which tools know; what a person can do about it is told beside it, once.
+    A reason is in Kueue's words where it has any, which tools know; what a person can do is told beside it, once.
     """
-    advice = f"{situation.not_delegated}: create the job again with that value, or enable the webhook that fills it in"
-    verdict = f"The owner is not managed by Kueue: {situation.not_delegated}"
-    return _rejected(situation, Rejection.NOT_DELEGATED, verdict, advice)
+    if not _may_be_rejected(situation):
+        return None
+    if situation.snapshot.adapter is None or situation.traits.draining:  # no new jobs of the kind are dispatched
+        owner, setting = situation.facts.owner, situation.snapshot.missing_setting
+        reason = "No multikueue adapter found" + (f' for owner kind "{owner.gvk}"' if owner is not None else "")
+        advice = f"Jobs of this kind are not dispatched, and this one is off until multikueue retry: {setting}"
+        return Rejection.KIND_NOT_ENABLED, reason, advice if setting else ""
+    if isinstance(undelegated := situation.not_delegated, str):  # the manager's own controllers would run it
+        advice = f"{undelegated}: create the job again with that value, or enable the webhook that fills it in"
+        return Rejection.NOT_DELEGATED, f"The owner is not managed by Kueue: {undelegated}", advice
+    if (job := situation.job) is None:
+        return None
+    if acted_on := situation.adapter.acted_on(job):
+        return Rejection.ACTED_ON_HERE, acted_on, acted_on
+    refused = situation.adapter.refused(job)
+    return (Rejection.NOT_COPIED, f"The job cannot be copied: {refused}", refused) if refused else None
 
 
 def _rejected(situation: Situation, verdict: Rejection, base: str, advice: str = "") -> Plan:
@@ -317,10 +292,7 @@ TABLE: tuple[Row, ...] = (
     Row("finished", lambda seen: seen.facts.is_finished, ending.clean_finished, also=ending.show_settled),
     Row("has ended", *given(lambda seen: ending.earlier_end(seen) if _is_unplaced(seen) else None, ending.show_end)),
     # it can never run through us: say so, once
-    Row("unknown kind", lambda seen: _is_not_dispatched(seen) and _may_be_rejected(seen), _reject_kind),
-    Row("not delegated", _is_undelegated, _reject_undelegated),
-    Row("acted on here", *given(_acted_on, lambda seen, why: _rejected(seen, Rejection.ACTED_ON_HERE, why, why))),
-    Row("refused", *given(_refused, _reject_refused)),
+    Row("never runs", *given(_why_never, lambda seen, verdict: named(verdict[0], _rejected(seen, *verdict)))),
     Row("settled", *given(evicting.settled_end, evicting.end_settled), leftovers.ending_run),
     # it must not run now
     Row("retry asked", *given(evicting.retry_asked, evicting.activate)),

@@ -168,16 +168,16 @@ def out_of_sight(worker: Worker, then: str = "") -> Reason:
     """Why nothing can be seen or created on a worker, and what follows from that."""
     if worker.unreadable:
         return Reason(Cause.OBJECT_UNREADABLE, worker.unreadable + then)
-    match worker.reach, worker.kind:
-        case states.Connecting(), _:
+    match worker.sight:
+        case states.Connecting():
             return Reason(Cause.CONNECTING, then)
-        case states.Lost(since), _:
+        case states.Lost(since):
             return Reason(Cause.OUT_OF_REACH, f" since {timestamp(since)}{then}" if since is not None else then)
-        case (states.Opaque(), _) | (_, states.Opaque()):
+        case states.Opaque():
             return Reason(Cause.ANSWERS_UNREADABLE, then)
-        case _, states.Syncing():
+        case states.Syncing():
             return Reason(Cause.JOBS_UNREAD, then)
-        case _, states.Unusable(why):
+        case states.Unusable(why):
             return Reason(Cause.FIELD_MISSING, why + then)
     return Reason(Cause.NOT_SERVED, then)
 
@@ -231,6 +231,5 @@ def _why_on_hold(situation: Situation, worker: Worker) -> Reason:
 
 def _time_runs_out(worker: Worker) -> bool:
     """Whether time runs out for what is there."""
-    if isinstance(worker.reach, states.Lost):
-        return worker.reach.since is not None
-    return isinstance(worker.kind, states.Unserved) and not isinstance(worker.reach, states.Opaque)
+    is_lost = isinstance(worker.sight, states.Lost) and worker.sight.since is not None
+    return is_lost or isinstance(worker.sight, states.Unserved)

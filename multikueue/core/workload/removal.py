@@ -20,7 +20,7 @@ from datetime import timedelta
 
 import attrs
 
-from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.conditions import deleted_at
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.kinds import POD
@@ -81,7 +81,7 @@ def remove(situation: Situation, worker: Worker) -> Iterator[Effect]:
     # that by then, so nothing would be left once it is deleted.
     frees_pods = copy is not None and bool(worker.jobs) and has_members(copy) and is_finished(copy)
     if copy is not None and not runs_on and not frees_pods:
-        yield from delete_workload(situation, worker, copy)
+        yield from delete_workload(situation, worker)
 
 
 def _lacks_finalizer(worker: Worker, copy: Json) -> bool:
@@ -142,7 +142,7 @@ def steps_in(situation: Situation) -> Iterator[timedelta]:
 
 def finalizer_left(situation: Situation, copy: Json) -> timedelta:
     """For how much longer Kueue's finalizer on a Workload copy that is being deleted is left to Kueue."""
-    deleted = parse_timestamp(copy["metadata"].get("deletionTimestamp"))
+    deleted = deleted_at(copy)
     if deleted is None or WORKLOAD_FINALIZER not in finalizers_of(copy):
         return timedelta(0)
     return _left(FINALIZER, situation.now - deleted)
@@ -169,9 +169,11 @@ def delete_job(
     yield DeleteJob(worker.name, job.resource, key, of, "Foreground" if foreground else "Background", unless_stopped)
 
 
-def delete_workload(situation: Situation, worker: Worker, copy: Json) -> Iterator[Effect]:
-    """Delete one Workload copy. Kueue's finalizer is Kueue's to take off, unless it does not and no job is seen."""
-    has_jobs = bool(worker.jobs) or not worker.in_sight
+def delete_workload(situation: Situation, worker: Worker) -> Iterator[Effect]:
+    """Delete the Workload copy. Kueue's finalizer is Kueue's to take off, unless it does not and no job is seen."""
+    copy, has_jobs = worker.copy, bool(worker.jobs) or not worker.in_sight
+    if copy is None:
+        return
     if not is_terminating(copy):
         yield DeleteWorkload(worker.name, ObjectKey.of(copy), uid(copy), resource_version(copy))
     elif WORKLOAD_FINALIZER in finalizers_of(copy) and not has_jobs and not finalizer_left(situation, copy):

@@ -22,7 +22,7 @@ from multikueue.core.model.started import is_started
 from multikueue.core.model.worker_states import Unusable
 from multikueue.core.workload.check_updates import admit, patch_copy, retry_vanished, send_back_evicted
 from multikueue.core.workload.effects import AnnounceWorkload, CreateJob, CreateWorkload, Effect, PatchJob, Plan
-from multikueue.core.workload.ending import sync_outcome, sync_status
+from multikueue.core.workload.ending import sync_end, sync_status
 from multikueue.core.workload.following import awaits_ready, begin_anew, follow_end, send_back, while_seen, why_no_job
 from multikueue.core.workload.leftovers import ending_jobs, wait_for, waits_are_over
 from multikueue.core.workload.removal import delete_workload, remove
@@ -42,11 +42,10 @@ def leave_to_successor(situation: Situation) -> Plan:
     """
     removed: list[Effect] = []
     for worker in situation.workers:
-        copy = worker.copy
         if _no_slice_runs_on(situation, worker):
             removed += remove(situation, attrs.evolve(worker, jobs=worker.all_jobs, shared=()))
-        elif copy is not None and worker.in_sight and not _leads_to(situation, worker):
-            removed += delete_workload(situation, worker, copy)
+        elif worker.in_sight and not _leads_to(situation, worker):
+            removed += delete_workload(situation, worker)
     return Plan(removed)
 
 
@@ -132,8 +131,7 @@ def _keep_size(situation: Situation, job: Json) -> Plan:
     kind, name = situation.adapter.resource.gvk.kind, name_of(job)
     runs = f'{kind} "{name}" runs on worker cluster "{worker.name}" with the size it was started with'
     warning = AnnounceWorkload("Warning", f"{runs}, which this kind cannot change: create it again to have another")
-    removed = delete_workload(situation, worker, worker.copy) if worker.copy is not None else ()
-    return Plan((warning, *removed, *sync_status(situation, [job])))
+    return Plan((warning, *delete_workload(situation, worker), *sync_status(situation, [job])))
 
 
 def _take_over(situation: Situation) -> Iterator[Effect]:
@@ -166,12 +164,12 @@ follow_slice: Final = while_seen(
     Way("just gone", _has_just_gone, lambda _: Plan().within(VANISHED)),
     Way("refused", *given(_refused_anew, send_back)),
     Way("removed worker", _gets_nothing_more, begin_anew),
-    Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_outcome(seen, [end[0]], end[1]))),
+    Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_end(seen, [end[0]], end[1]))),
     Way("fixed size", *given(_of_fixed_size, _keep_size)),
     Way("its job goes", *given(lambda seen: ending_jobs(seen.recorded), wait_for)),
     waits_are_over,
     Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
-    Way("stale copy", _is_stale, lambda seen: Plan(delete_workload(seen, seen.recorded, seen.recorded_copy))),
+    Way("stale copy", _is_stale, lambda seen: Plan(delete_workload(seen, seen.recorded))),
     Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again
     Way("take over", lambda seen: seen.recorded.facts.is_admitted, lambda seen: Plan(_take_over(seen))),
     Way("evicted there", *given(_evicted_slice, lambda seen, copy: Plan(send_back_evicted(seen, copy)))),

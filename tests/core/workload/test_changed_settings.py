@@ -154,6 +154,15 @@ def test_its_check_is_taken_off_its_queue(change: str) -> None:
     assert not [word for word in words(shown) if word.startswith("delete")]
 
 
+def test_without_its_check_it_is_not_finished_before_its_job_is_seen() -> None:
+    """A Workload that is Finished has no more copies: what they say of the job's end would be lost."""
+    local = workload(check=None, cluster="w1")
+    ended = copy_of(local, admitted=True, owned=True, finished="Succeeded")
+    there = worker("w1", ended, job_copy_of(local, status={"succeeded": 1}))
+    shown = snapshot(local, there, check=None, job={})
+    assert (decide(shown).row, words(shown)) == ("check taken off: has ended: cannot be shown", [])
+
+
 @CHANGED
 def test_what_no_worker_has_is_rejected_with_an_event_that_names_the_setting(change: str) -> None:
     """Its copies were offered, or it waits for quota: none of it runs."""

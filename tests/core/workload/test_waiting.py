@@ -47,6 +47,13 @@ def test_without_a_worker_each_says_why(facts: Json, why: str) -> None:
     assert said(snapshot(silent(), worker("w1", **facts))) == f"Offered to no worker cluster — w1: {why}"
 
 
+@pytest.mark.parametrize("kind", [Syncing(), Unserved()], ids=["syncing", "unserved"])
+def test_one_that_is_being_connected_to_says_no_more(kind: Syncing | Unserved) -> None:
+    """It may run an earlier attempt, but a time until which would be another in each decision."""
+    local = silent(evictions=1)
+    assert said(snapshot(local, worker("w1", reach=Connecting(), kind=kind))).endswith(" — w1: connecting")
+
+
 def test_without_any_worker_that_is_said() -> None:
     assert said(snapshot(silent())) == "Offered to no worker cluster: the MultiKueueConfig lists none that is known"
 

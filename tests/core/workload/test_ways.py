@@ -54,7 +54,7 @@ def _is_named(way: ast.expr) -> bool:
     return any(keyword.arg == "row" for call in calls for keyword in call.keywords) or bool(called & NAMING)
 
 
-NAMING: Final = {"named", "sync_end", "sync_outcome", "_stop_first"}
+NAMING: Final = {"named", "sync_end", "_stop_first"}
 """What gives a name."""
 
 

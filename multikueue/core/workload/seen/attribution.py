@@ -22,7 +22,6 @@ import attrs
 from multikueue.core.dispatchers.dispatcher import Dispatcher
 from multikueue.core.model import workloads
 from multikueue.core.model.copies import is_copy_of, prebuilt_workload
-from multikueue.core.model.labels import NAMESPACES_ANNOTATION
 from multikueue.core.model.marks import Proof
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, name_of, uid
@@ -36,33 +35,27 @@ from multikueue.core.workload.seen.snapshot import JobCopy, PlanSettings, Snapsh
 
 def situation_of(snapshot: Snapshot, now: datetime, settings: PlanSettings, dispatcher: Dispatcher) -> Situation:
     """What rows look at: each copy is on the one worker where it counts."""
-    situation = _without_foreign(Situation(snapshot, settings, dispatcher, now))
-    return _with_company(with_own_copies(_with_carried_jobs(situation)))
+    situation = Situation(snapshot, settings, dispatcher, now)
+    for step in (_without_foreign, _with_carried_jobs, with_own_copies, _with_company):
+        situation = situation.with_workers(step)
+    return situation
 
 
-def _without_foreign(situation: Situation) -> Situation:
-    """The situation without copies of somebody else.
+def _without_foreign(situation: Situation, worker: Worker) -> Worker:
+    """The worker without copies of somebody else.
 
-    Where a worker maps namespaces, unproven copies in a namespace that is another's there do not count. For a Workload
-    that was never seen here, neither do copies with the mark of another key: another manager may use the same origin.
+    Where namespaces are mapped, unproven copies in a namespace that is another's there do not count, unless the worker
+    had the Workload before that. For a Workload that was never seen here, neither do copies with the mark of another
+    key: another manager may use the same origin.
     """
-    snapshot = situation.snapshot
+    snapshot, own, names = situation.snapshot, situation.snapshot.key.namespace, worker.names
     if snapshot.workload is None:
-        return situation if snapshot.was_here else situation.with_workers(_without_others_marks)
-    maps_names = any(NAMESPACES_ANNOTATION in worker.annotations for worker in snapshot.workers)
-    return situation.with_workers(_without_unproven) if maps_names else situation
-
-
-def _without_others_marks(situation: Situation, worker: Worker) -> Worker:
-    return _with_copies(worker, lambda copy: not situation.marks.are_anothers(copy))
-
-
-def _without_unproven(situation: Situation, worker: Worker) -> Worker:
-    """On a worker that had the Workload before its namespaces were mapped, unproven copies count as elsewhere."""
-    own, names = situation.snapshot.key.namespace, worker.names
-    had = {situation.recorded_on, situation.snapshot.last_worker, situation.facts.noted_worker}
-    had_it = worker.name in {*had, *namespaces_on_workers(situation.workload)}
-    if had_it or names.flaw or names.namespace(own) == (worker.namespace or own):
+        are_anothers = situation.marks.are_anothers
+        return worker if snapshot.was_here else _with_copies(worker, lambda copy: not are_anothers(copy))
+    if names.flaw or names.namespace(own) == (worker.namespace or own):
+        return worker
+    had = {situation.recorded_on, snapshot.last_worker, situation.facts.noted_worker}
+    if worker.name in {*had, *namespaces_on_workers(snapshot.workload)}:
         return worker
     return _with_copies(worker, lambda copy: situation.proof(worker, copy) is not Proof.NONE)
 
@@ -74,14 +67,11 @@ def _with_copies(worker: Worker, counts: Callable[[Json], bool]) -> Worker:
     return attrs.evolve(worker, copy=kept, jobs=jobs, shared=shared)
 
 
-def _with_carried_jobs(situation: Situation) -> Situation:
-    """The situation in which `Worker.jobs` are the copies this Workload carries, and `Worker.shared` the others'."""
-    shares = bool(situation.snapshot.siblings) or any(worker.shared for worker in situation.workers)
-    return situation.with_workers(_with_those_carried) if shares else situation
-
-
-def _with_those_carried(situation: Situation, worker: Worker) -> Worker:
+def _with_carried_jobs(situation: Situation, worker: Worker) -> Worker:
+    """The worker whose `jobs` are the copies that this Workload carries, and whose `shared` are the others'."""
     snapshot, own, shared = situation.snapshot, list[JobCopy](), list[JobCopy]()
+    if not (snapshot.siblings or worker.shared):
+        return worker
     for copy in worker.all_jobs:
         (own if _carrier_of(snapshot, worker, copy.object) == snapshot.key.name else shared).append(copy)
     taken = any(has_its_name(snapshot, copy.object) for copy in shared)
@@ -141,19 +131,15 @@ def _of_slices(members: list[Json], named: str) -> str:
     return name_of(max(successors, key=lambda part: (dig(part, "metadata", "creationTimestamp") or "", name_of(part))))
 
 
-def with_own_copies(situation: Situation) -> Situation:
-    """The situation in which each copy shows on one worker only, though several lead to its cluster, or may.
+def with_own_copies(situation: Situation, worker: Worker) -> Worker:
+    """The worker without the copies that show on another one, though several lead to its cluster, or may.
 
-    It is the one that a copy of this attempt was made for: nothing is removed through another one while the Workload
-    goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on the first.
+    A copy shows on the worker that it was made for in this attempt: nothing is removed through another one while the
+    Workload goes on there, or that may lead there. What else there is shows on the one that has the Workload, else on
+    the first. While any shows elsewhere, this one gets nothing of the Workload.
 
     A name that cannot be reached shows nothing that another one of the cluster does, but for a Workload that it has.
     """
-    return situation.with_workers(_without_shown_elsewhere)
-
-
-def _without_shown_elsewhere(situation: Situation, worker: Worker) -> Worker:
-    """The worker without what shows on others. It gets nothing of the Workload while that is there."""
     shown_on = {id(copy): _shown_elsewhere(situation, worker, copy) for copy in worker.copies}
     if (first := next(filter(None, shown_on.values()), None)) is None:
         return worker
@@ -197,16 +183,12 @@ def _recorded_or_last(situation: Situation) -> Iterator[str | None]:
             yield from (situation.snapshot.last_worker, situation.facts.noted_worker)
 
 
-def _with_company(situation: Situation) -> Situation:
-    """The situation in which a worker that has left the config counts as configured where the rest of the job runs.
+def _with_company(situation: Situation, worker: Worker) -> Worker:
+    """The worker; one that has left the config counts as configured where the rest of the job runs.
 
     One whose MultiKueueCluster is gone does not: it is kept for what it runs, and gets nothing more.
     """
-    if situation.snapshot.workload is None or not situation.facts.goes_on:
-        return situation
-    return situation.with_workers(_joined)
-
-
-def _joined(situation: Situation, worker: Worker) -> Worker:
-    joins = not worker.configured and not worker.removed and has_company(situation, worker)
+    left_config = not worker.configured and not worker.removed
+    goes_on = situation.snapshot.workload is not None and situation.facts.goes_on
+    joins = left_config and goes_on and has_company(situation, worker)
     return attrs.evolve(worker, configured=True) if joins else worker

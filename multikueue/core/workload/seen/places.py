@@ -71,9 +71,8 @@ def _why_withheld(situation: Situation, worker: Worker) -> Reason | None:
 
 def _has_its_job(situation: Situation, worker: Worker) -> bool:
     """Whether this attempt's job is there without being recorded, or what it belongs to runs there."""
-    shared = situation.shared_job_on(worker)
-    shares = shared is not None and situation.whose(worker, shared).runs_for_it
-    return situation.has_job(worker) or shares or has_company(situation, worker)
+    jobs = filter(None, (*situation.jobs_on(worker), situation.shared_job_on(worker)))
+    return any(situation.whose(worker, job).runs_for_it for job in jobs) or has_company(situation, worker)
 
 
 def has_company(situation: Situation, worker: Worker) -> bool:

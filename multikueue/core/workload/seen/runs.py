@@ -27,7 +27,7 @@ import attrs
 from multikueue.core.model import adapter as kinds
 from multikueue.core.model import giving_up, workloads
 from multikueue.core.model import worker_states as states
-from multikueue.core.model.conditions import parse_timestamp
+from multikueue.core.model.conditions import created_at
 from multikueue.core.model.grace import pod_grace
 from multikueue.core.model.marks import Whose
 from multikueue.core.model.names import ClusterName, Json
@@ -160,8 +160,7 @@ def is_new(situation: Situation, worker: Worker) -> bool:
 
 def is_given_up(situation: Situation, worker: Worker, left: Json) -> bool:
     """Whether a person has said that nobody waits for this object."""
-    made = parse_timestamp(left["metadata"].get("creationTimestamp"))
-    return giving_up.is_given_up(uid(left), made, worker.name, worker.annotations, (situation.workload,))
+    return giving_up.is_given_up(uid(left), created_at(left), worker.name, worker.annotations, (situation.workload,))
 
 
 def assumed_for(situation: Situation, worker: Worker) -> timedelta:
@@ -170,14 +169,14 @@ def assumed_for(situation: Situation, worker: Worker) -> timedelta:
     For one that answers, but with what cannot be read, no time runs out.
     """
     timeout, left = situation.settings.worker_lost_timeout, _ZERO
-    match worker.reach, worker.kind:
-        case ((states.Lost(None) | states.Opaque()), _) | (states.Connected(), states.Opaque()):
+    match worker.sight:
+        case states.Lost(None) | states.Opaque():
             left = timeout
-        case states.Lost(datetime() as since), _:
+        case states.Lost(datetime() as since):
             left = timeout - (situation.now - _seen_lost(situation, worker, since))
-        case (states.Connecting(), _) | (_, states.Syncing()):
+        case states.Connecting() | states.Syncing():
             left = graces.FIRST_ANSWER  # that it was lost when we started says nothing about now
-        case _, states.Unserved(failing_for):
+        case states.Unserved(failing_for):
             left = timeout - failing_for
     return max(_ZERO, left)
 
@@ -198,10 +197,10 @@ def until_end_counts(situation: Situation, worker: Worker) -> timedelta:
 
 def left_of_short_loss(situation: Situation, worker: Worker) -> timedelta:
     """For how much longer a loss counts as short; zero: the worker is in sight, or has been lost for longer."""
-    match worker.reach, worker.kind:
-        case states.Lost(datetime() as since), _:
+    match worker.sight:
+        case states.Lost(datetime() as since):
             return max(_ZERO, graces.SHORT_LOSS - (situation.now - since))
-        case states.Connected(), states.Unserved(failing_for):
+        case states.Unserved(failing_for):
             return max(_ZERO, graces.SHORT_LOSS - failing_for)
     return _ZERO
 
@@ -256,7 +255,7 @@ def _ran_with_another(situation: Situation) -> bool:
     jobs = situation.snapshot.jobs.values()  # none is seen of a kind that is not registered
     if not situation.traits.keeps_status:
         return any(situation.adapter.release_patch(job) is not None or was_changed(job) for job in jobs)
-    made, *of_jobs = (parse_timestamp(obj["metadata"].get("creationTimestamp")) for obj in (situation.workload, *jobs))
+    made, *of_jobs = map(created_at, (situation.workload, *jobs))
     return made is not None and any(at is not None and made - at > graces.OLDER_THAN_ITS_WORKLOAD for at in of_jobs)
 
 

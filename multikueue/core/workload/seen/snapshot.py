@@ -158,6 +158,11 @@ class Worker:
         return isinstance(self.reach, states.Connected)
 
     @property
+    def sight(self) -> states.Reach | states.Kind:
+        """What keeps it out of sight; where nothing does, what it makes of the kind."""
+        return self.kind if self.reachable else self.reach
+
+    @property
     def in_sight(self) -> bool:
         """Whether its copies are being watched: what does not show is not there, or was made a moment ago."""
         return states.in_sight(self.reach, self.kind)
@@ -165,18 +170,15 @@ class Worker:
     @property
     def seen(self) -> bool:
         """Whether this process has read what is there, now or before the worker was lost."""
-        match self.reach, self.kind:
-            case ((states.Lost(seen=seen) | states.Opaque(seen=seen)), _):
-                return seen
-            case states.Connected(), (states.Unserved(seen=seen) | states.Opaque(seen=seen)):
+        match self.sight:
+            case states.Lost(seen=seen) | states.Unserved(seen=seen) | states.Opaque(seen=seen):
                 return seen
         return self.answered
 
     @property
     def answered(self) -> bool:
         """Whether the first lists of Workloads and of the kind were answered, or failed, since this process started."""
-        awaits_jobs = self.reachable and isinstance(self.kind, states.Syncing)
-        return not (awaits_jobs or isinstance(self.reach, states.Connecting))
+        return not isinstance(self.sight, states.Connecting | states.Syncing)
 
     @property
     def is_empty(self) -> bool:
@@ -186,7 +188,7 @@ class Worker:
     @property
     def can_run(self) -> bool:
         """Whether it can be offered the job now."""
-        return self.reachable and isinstance(self.kind, states.Served) and self.configured and self.refusal is None
+        return isinstance(self.sight, states.Served) and self.configured and self.refusal is None
 
 
 def hidden(worker: Worker, why: str, *, jobs_only: bool = False) -> Worker:
