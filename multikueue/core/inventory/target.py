@@ -122,7 +122,7 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     listing = members(ranked, present, work | waits.keys(), nearness, beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(listing, live, listed, scores, snapshot, now)
     ends = [waits[name] for name in listing.kept if name in waits]
-    look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
+    look_again = earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return ConfigTarget(
         name,
         live,
@@ -252,5 +252,6 @@ def statistics(target: ConfigTarget, memory: Memory) -> ConfigStatistics:
     return ConfigStatistics(len(selected), len(listed), len(target.members.leaving), memory.decided_at)
 
 
-def _earliest(*delays: float | None) -> float | None:
+def earliest(*delays: float | None) -> float | None:
+    """The shortest of several delays; None: there is none."""
     return min((delay for delay in delays if delay is not None), default=None)
