@@ -56,6 +56,8 @@ class ConfigTarget:
     look_again: float | None
     put_off: tuple[str, ...]
     """A better order that has to wait; empty: none has."""
+    dwelling: Mapping[str, datetime]
+    """See `SelectedClusters`."""
     without_hub: bool = False
     """See `Decision`."""
 
@@ -115,7 +117,7 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     waits = lingering({name: at for name, at in busy.items() if name not in work}, now, SETTLE) if beside else {}
     # A process that has just begun does not know since when: the span is never shorter for a restart.
     joined = memory.joined if memory.accepted is not None else dict.fromkeys(before or (), now)
-    chosen = with_min_dwell(accepted.names or frozenset(), joined, now, settings.min_dwell)
+    chosen = with_min_dwell(accepted.names or frozenset(), joined, snapshot.clusters, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
     ranked = rank(chosen.names, scores)
     nearness = {name: standing(snapshot.clusters.get(name)) for name in chosen.names}
@@ -136,6 +138,7 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
         chosen.joined,
         look_again,
         put_off,
+        chosen.dwelling,
         without_hub=decision.without_hub,
     )
 
