@@ -29,6 +29,7 @@ _VERBS: Final = frozenset(
         "certificate",
         "create",
         "delete",
+        "describe",
         "explain",
         "get",
         "label",

@@ -169,7 +169,7 @@ BREAKS = (
         "namespace-missing",
         (
             'namespace "default" does not exist on worker1',
-            "kubectl --context worker1 create namespace default",
+            "multikueue queues mirror user-queue -n default --worker-context worker1 --worker worker1",
             "multikueue retry job/job",
         ),
         "worker-namespace-missing",
@@ -187,7 +187,7 @@ BREAKS = (
         "kind-not-enabled",
         ('add "batch/job" to integrations.frameworks', "default/job/job"),
         kinds=(),
-        state=JobState.INACTIVE,  # Kueue deactivates what was rejected
+        state=JobState.REJECTED,
     ),
     Break(
         "no managedBy",
@@ -196,7 +196,7 @@ BREAKS = (
         "not-delegated",
         ("enable the daemon's webhook",),
         submit=submit(job("job", delegated=False)),
-        state=JobState.INACTIVE,
+        state=JobState.REJECTED,
     ),
     Break(
         "typo in the config",

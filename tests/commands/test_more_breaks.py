@@ -339,7 +339,5 @@ async def test_what_is_to_be_made_on_a_worker_is_named_as_the_worker_calls_it() 
 
     (finding,) = (await seen_after(explained, before=rename, seconds=100.0)).findings
     assert finding.id == "namespace-missing"
-    assert (
-        "kubectl --context worker1 create namespace elsewhere; then multikueue retry job/job -n default"
-        in finding.remedy
-    )
+    mirror = "multikueue queues mirror user-queue -n default --worker-context worker1 --worker worker1"
+    assert f"{mirror}; then multikueue retry job/job -n default" in finding.remedy  # which looks up the names there

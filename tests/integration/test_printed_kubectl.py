@@ -134,7 +134,7 @@ async def test_a_remedy_runs_as_it_is_printed(tmp_path: Path, command: Command) 
     environ = {**os.environ, "KUBECONFIG": str(tmp_path / "kubeconfig"), "HOME": str(tmp_path), "PATH": path}
     async with terminal(tmp_path) as at:
         for server in (at.manager, at.worker):
-            await _furnish(server, namespace=server is at.manager or "create namespace" not in command.text)
+            await _furnish(server)
         for line in command.filled():
             done = await anyio.run_process(
                 ["bash", "-o", "pipefail", "-c", line],
@@ -146,13 +146,11 @@ async def test_a_remedy_runs_as_it_is_printed(tmp_path: Path, command: Command) 
             assert done.returncode == 0, f"{line}: {done.stdout.decode()}"
 
 
-async def _furnish(server: ApiServer, *, namespace: bool) -> None:
-    """Make what commands are about, all by the name `it`; without the namespace: nothing."""
+async def _furnish(server: ApiServer) -> None:
+    """Make what commands are about, all by the name `it`."""
     admin = DirectClient(server)
     for definition in (*load_ocm_crds(), WEBHOOKS, SIGNING_REQUESTS):
         server.registry.create_object(definition)
-    if not namespace:
-        return
     await admin.create(NAMESPACE, _object(NAMESPACE, {}, name="team", namespace=""))
     await admin.create(CONFIG_MAP, _object(CONFIG_MAP, {"data": {"a": "b"}}))
     await admin.create(LOCAL_QUEUE, _object(LOCAL_QUEUE, {"spec": {"clusterQueue": "cq"}}))

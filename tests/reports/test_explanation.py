@@ -546,7 +546,7 @@ def test_a_selected_cluster_that_is_no_worker_yet_is_the_daemons_to_make() -> No
     explanation = explained(made, changed(objects, configs=(filled,), clusters=objects.clusters[:1]))
 
     (missing,) = findings_of(explanation, "cluster-missing")
-    assert "the event WorkerNotReady of the ManagedCluster" in missing.remedy
+    assert "kubectl describe managedcluster worker2" in missing.remedy, "where that event is shown"
 
 
 def test_many_clusters_that_are_no_workers_yet_are_one_finding() -> None:

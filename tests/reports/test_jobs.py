@@ -39,6 +39,7 @@ def deleted(made: Json) -> Json:
     return {**made, "metadata": {**made["metadata"], "deletionTimestamp": timestamp(NOW)}}
 
 
+BY_CHECK = "DeactivatedDueToAdmissionCheck"
 ADMITTED = 'The workload was admitted on "worker1"'
 
 
@@ -58,6 +59,8 @@ ADMITTED = 'The workload was admitted on "worker1"'
         (inactive(workload(TRAIN, quota=False)), JobState.INACTIVE),
         (workload(TRAIN, checks={CHECK: "Retry"}), JobState.RETRYING),
         (workload(TRAIN, checks={CHECK: "Rejected"}), JobState.REJECTED),
+        (inactive(workload(TRAIN, quota=False, evicted=BY_CHECK)), JobState.REJECTED),  # a second later, and for good
+        (inactive(workload(TRAIN, evicted=BY_CHECK)), JobState.STOPPING),
         (workload(TRAIN, checks={CHECK: "Ready"}, finished="Succeeded"), JobState.FINISHED),
         (workload(TRAIN, checks={CHECK: "Ready"}, finished="Failed"), JobState.FAILED),
     ],

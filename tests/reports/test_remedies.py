@@ -110,6 +110,18 @@ def test_what_a_worker_has_refused_is_asked_again_once_it_is_mended(words: str) 
     assert "multikueue retry" in finding.remedy
 
 
+@pytest.mark.parametrize(
+    "words",
+    [words for row, words in WORKERS if row in ("namespace-missing", "namespace-terminating", "local-queue-missing")],
+)
+def test_what_makes_a_namespace_makes_its_local_queue_too(words: str) -> None:
+    """A namespace alone led to the next refusal, of the LocalQueue that it lacks; `queues mirror` makes both."""
+    finding = found_by(WORKER_RULES, "w1", words, CONTEXT)
+
+    assert finding is not None
+    assert "multikueue queues mirror q -n team --worker-context w1 --worker w1" in finding.remedy
+
+
 @pytest.mark.parametrize("words", [DENIED, UNWATCHED])
 def test_a_right_that_is_missing_is_granted_to_the_account_that_is_named(words: str) -> None:
     finding = about_worker("w1", words.replace('"x"', f'"{ACCOUNT}"'), CONTEXT)

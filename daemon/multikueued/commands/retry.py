@@ -67,9 +67,9 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
     """
     manager_job = await find_job(client, job, namespace, daemon_namespace)
     if manager_job.workload is None and not (manager_job.object is not None and WORKLOAD in manager_job.objects.unread):
-        why = f"{command_for(manager_job.name, 'explain', manager_job.namespace)} says why"
-        raise CommandError(f"{manager_job.name} has no Workload: {why}", NOT_FOUND)
-    rejected = manager_job.workload is not None and _is_rejected(manager_job.workload, manager_job)
+        raise CommandError(f"{manager_job.name} has no Workload: {_explained(manager_job)} why", NOT_FOUND)
+    state = _state(manager_job.workload, manager_job) if manager_job.workload is not None else None
+    rejected = state is JobState.REJECTED
     try:
         where, active = await _ask(client, manager_job, timestamp(now), rejected=rejected)
     except (Conflict, NotFound) as error:
@@ -78,23 +78,31 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
         ) from error
     workload = name_of(manager_job.workload) if manager_job.workload is not None else ""
     done = f"workers that refuse {manager_job.name} are asked again"
+    if state is JobState.QUEUED:
+        done += f" once it has quota here; {_explained(manager_job)} what it waits for"
     if rejected:
         done = f"{manager_job.name} is active again" if active else f"the daemon makes {manager_job.name} active again"
     done = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on {where}: {done}"
     return Retried(manager_job.name, namespace, workload, now, done)
 
 
-def _is_rejected(workload: Json, manager_job: ManagerJob) -> bool:
-    """Whether a check has rejected it before.
+def _explained(manager_job: ManagerJob) -> str:
+    """The beginning of a sentence that says who tells more."""
+    return f"{command_for(manager_job.name, 'explain', manager_job.namespace)} says"
+
+
+def _state(workload: Json, manager_job: ManagerJob) -> JobState:
+    """The state of a job that may be asked for again: it waits, or a check has rejected it and Kueue deactivated it.
 
     Raises:
         CommandError: nothing refuses it.
     """
     state = state_of(manager_job.objects.chain(workload))
-    rejected = state is JobState.INACTIVE and was_rejected(workload)
-    if state not in (*WAITING_STATES, JobState.STARTING) and not rejected:
-        raise CommandError(f"{manager_job.name} is {state}: there is no worker to be asked again", FINDING)
-    return rejected
+    if state in (*WAITING_STATES, JobState.STARTING) or (state is JobState.REJECTED and was_rejected(workload)):
+        return state
+    why = f"{manager_job.name} is {state}: there is no worker to be asked again"
+    over = state in (JobState.INACTIVE, JobState.REJECTED)
+    raise CommandError(f"{why}; {_explained(manager_job)} what to do" if over else why, FINDING)
 
 
 async def _ask(client: ClusterClient, manager_job: ManagerJob, asked: str, *, rejected: bool) -> tuple[str, bool]:

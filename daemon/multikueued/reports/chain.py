@@ -35,6 +35,11 @@ from multikueued.reports.worker_queues import is_stopped, leads_to
 
 _BY_CHECKS: Final = ("AdmissionCheckInactive", "AdmissionCheckNotFound")
 """Reasons of Kueue why a ClusterQueue is not active."""
+_PLACEMENT_REMEDIES: Final = {
+    "NoClustersAvailable": "placement-inactive@unselective",
+    "PlacementNotFound": "placement-inactive@absent",
+}
+"""Keys of remedies by the reason of a placement check that says too little of what to do."""
 _TOLD: Final = 200
 """Bytes of what a check says: it lists all that is missing."""
 
@@ -230,8 +235,11 @@ def inactive_placement(check: Json) -> Iterator[Finding]:
     elif conflict is None and active is None:
         yield finding("placement-inactive@unhandled", where)
     elif (wrong := conflict or active) is not None and (conflict is not None or wrong.get("status") != "True"):
-        words = f"{wrong.get('reason')}: {wrong.get('message')}"
-        yield finding("placement-inactive" if conflict is None else "placement-inactive@twice", where, words)
+        reason = str(wrong.get("reason"))
+        words = f"{reason}: {wrong.get('message')}"
+        row = "placement-inactive" if conflict is None else "placement-inactive@twice"
+        instead = _PLACEMENT_REMEDIES.get(reason, "")
+        yield finding(row, where, words, instead=instead, placement=name_or_empty(check))
 
 
 def placement_checks(objects: ManagerObjects) -> Iterator[Json]:

@@ -8,6 +8,7 @@ from typing import Final
 
 import attrs
 
+from multikueue.core.model import workloads
 from multikueue.core.model.conditions import parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
@@ -178,9 +179,9 @@ def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck
             yield NextStep("its status is copied here until it ends")
         case JobState.LOST:
             yield _move(chain, job)
-        case JobState.REJECTED:
+        case JobState.REJECTED if workloads.is_active(chain.workload):
             yield NextStep("Kueue deactivates it")
-        case JobState.INACTIVE:
+        case JobState.REJECTED | JobState.INACTIVE:
             yield NextStep("nothing, until spec.active of the Workload is true again")
         case JobState.STOPPING:
             yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")

@@ -159,7 +159,7 @@ def _not_placed(seen: Seen) -> Iterator[Finding]:
     over = workloads.is_out_of_time(seen.workload)
     if over:
         yield finding("time-is-over", where, line.reason, instead=_more_time(seen.workload), **line.words)
-    if line.state is JobState.REJECTED or workloads.was_rejected(seen.workload):
+    if line.state is JobState.REJECTED:
         yield _why_rejected(seen, where)
     elif not over:
         yield finding("inactive", where, line.reason, **line.words)

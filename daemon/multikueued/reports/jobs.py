@@ -42,9 +42,9 @@ class JobState(StrEnum):
     RETRYING = "Retrying"
     """It was sent back: the manager's Kueue is about to evict it and to queue it again."""
     REJECTED = "Rejected"
-    """It can never run through MultiKueue."""
+    """A check rejected it, for which Kueue deactivates it: it does not run as it is."""
     INACTIVE = "Inactive"
-    """It was deactivated: nothing happens until somebody activates it."""
+    """It was deactivated for another reason: nothing happens until somebody activates it."""
     LOCAL = "Local"
     """No check of ours: it is none of MultiKueue's business, and runs on the manager."""
     FINISHED = "Finished"
@@ -141,7 +141,8 @@ def state_of(chain: Chain) -> JobState:
         return JobState.REJECTED
     has_quota = workloads.has_quota(workload)
     if not workloads.is_active(workload):
-        return JobState.STOPPING if has_quota else JobState.INACTIVE
+        over = JobState.REJECTED if workloads.was_rejected(workload) else JobState.INACTIVE
+        return JobState.STOPPING if has_quota else over
     if has_quota and workloads.is_evicted(workload):
         return JobState.STOPPING
     if chain.check_state is CheckState.RETRY:
@@ -173,7 +174,7 @@ def reason_of(chain: Chain, state: JobState) -> str:
             return "; ".join(chain.says.parts)
         case JobState.FINISHED | JobState.FAILED:
             return message(workload, "Finished")
-        case JobState.INACTIVE:
+        case JobState.INACTIVE | JobState.REJECTED if not workloads.is_active(workload):
             return message(workload, "Evicted") or "spec.active is false"
         case JobState.STOPPING:
             return "it is being deleted" if is_terminating(workload) else message(workload, "Evicted")

@@ -246,16 +246,24 @@ async def credentials(manager: ManagerAccess, worker: ClusterClient, joining: Jo
         CommandError: the token in use does not end, and one that does is wanted.
         ApiError: the worker refuses.
     """
-    stored = await read(manager.client, SECRET, ObjectKey(manager.namespace, secret_name(joining.name)))
-    used, side = token_in(stored) if stored is not None else "", joining.side
+    stored = await _stored(manager, joining)
     if joining.bound or (stored is not None and bound_in(stored) is not None):
         return await _bound(manager, worker, joining, stored)
-    for secret in await account_secrets(worker, side):
-        if used and decoded(secret, "token") == used:
-            break
-    else:
-        secret = await filled(worker, side, side.token)
+    side = joining.side
+    secret = await _in_use(stored, worker, joining) or await filled(worker, side, side.token)
     return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt")), None
+
+
+async def _stored(manager: ManagerAccess, joining: Joining) -> Json | None:
+    """The Secret on the manager with the worker's kubeconfig."""
+    return await read(manager.client, SECRET, ObjectKey(manager.namespace, secret_name(joining.name)))
+
+
+async def _in_use(stored: Json | None, worker: ApiClient, joining: Joining) -> Json | None:
+    """The account's Secret on the worker with the token that the manager has: after a rotation it has another name."""
+    used = token_in(stored) if stored is not None else ""
+    secrets = await account_secrets(worker, joining.side) if used else []
+    return next((secret for secret in secrets if decoded(secret, "token") == used), None)
 
 
 async def _bound(
@@ -343,12 +351,15 @@ async def printed(manager: ManagerAccess, worker: ApiClient | None, joining: Joi
     objects.check_name(joining.name)
     config, listing = await check_manager(manager, joining)
     listed = objects.with_entry(listing, joining.name) if listing is not None else [joining.name]
+    token, kubeconfig = joining.side.token, None
+    if worker is not None:
+        secret = await _issued(manager, worker, joining)
+        token, kubeconfig = name_of(secret), joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt"))
     there: list[Json] = [
         objects.namespace_object(joining.side.namespace),
         *joining.side.objects(manager.settings, **joining.grants()),
-        joining.side.token_secret(joining.side.token),
+        joining.side.token_secret(token),
     ]
-    kubeconfig = await _printed_kubeconfig(worker, joining) if worker is not None else None
     here = [
         objects.manager_secret(joining.name, manager.namespace, kubeconfig),
         objects.multikueue_cluster(joining.name, joining.namespaces),
@@ -364,9 +375,12 @@ def _missing(joining: Joining, kubeconfig: bytes | None) -> str:
     return f"; the Secret's {KUBECONFIG_KEY} is left out: it holds the token of {key} on the worker (--with-secret)"
 
 
-async def _printed_kubeconfig(worker: ApiClient, joining: Joining) -> bytes:
+async def _issued(manager: ManagerAccess, worker: ApiClient, joining: Joining) -> Json:
+    """The Secret on the worker whose token is printed."""
+    if used := await _in_use(await _stored(manager, joining), worker, joining):
+        return used
     key = ObjectKey(joining.side.namespace, joining.side.token)
     secret = await read(worker, SECRET, key)
     if secret is None or not dig(secret, "data", "token"):
         raise CommandError(f"there is no token in Secret {key} of the worker yet: apply the worker's part first")
-    return joining.kubeconfig(decoded(secret, "token"), decoded(secret, "ca.crt"))
+    return secret

@@ -16,6 +16,7 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MUL
 from multikueue.core.model.labels import CORDON_ANNOTATION, MOVE_FROM_ANNOTATION, POD_PARENT_ANNOTATION
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import annotations_of, controller_of, dig, is_terminating, uid
+from multikueue.core.model.worker_names import cordon_of
 from multikueue.core.model.workloads import CheckState, is_serving_pod
 from multikueue.protocols import read
 from multikueued.reports.objects import ManagerObjects
@@ -110,12 +111,14 @@ IGNORED: Final = "Kueue's built-in MultiKueue controller ignores a cordon: it ta
 
 
 async def cordon(manager: ManagerAccess, worker: str, reason: str = "") -> list[Json]:
-    """Offer nothing new to a worker; return the Workloads that stay there.
+    """Offer nothing new to a worker; return the Workloads that stay there. Without a reason one that was told stays.
 
     Raises:
         CommandError: there is no such worker.
     """
-    await _annotate(manager, MULTIKUEUE_CLUSTER, await manager.cluster(worker), CORDON_ANNOTATION, reason or "true")
+    cluster = await manager.cluster(worker)
+    if reason or not cordon_of(annotations_of(cluster)):
+        await _annotate(manager, MULTIKUEUE_CLUSTER, cluster, CORDON_ANNOTATION, reason or "true")
     running = await running_on(manager, worker)
     manager.say(f"{worker} is cordoned: it gets nothing new, and keeps {_count(len(running))} that it has. {IGNORED}")
     return running

@@ -45,11 +45,13 @@ from multikueue.core.inventory.target import (
     config_target,
     decided,
     difference,
+    earliest,
     is_put_off,
     remembered,
     statistics,
     write,
 )
+from multikueue.core.inventory.telling import Told
 from multikueue.core.model.kinds import ADMISSION_CHECK, MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, is_terminating, labels_of, name_of, uid
@@ -123,10 +125,9 @@ def _keep(name: str, snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
     condition = write_condition(check, _verdict(target, shared, snapshot), now)
     waiting = gate(target, snapshot, now)
     entries = write_entries(check, snapshot, target, waiting, now)
-    waits = [delay for delay in (target.look_again, waiting.look_again) if delay is not None]
     return ConfigPlan(
         (*written, *released, *condition, *entries),
-        look_again=min(waits, default=None),
+        look_again=earliest(target.look_again, waiting.look_again),
         memory=snapshot.memory,
         statistics=statistics(target, snapshot.memory),
         skipped=put_off and writes,
@@ -228,39 +229,42 @@ def plan_inventory(snapshot: ConfigSnapshot, now: datetime) -> ConfigPlan:
         why = (
             f"MultiKueueConfig {name} is somebody else's: delete it or fill another by this inventory; it is left alone"
         )
-        return _warn(snapshot, config, "Conflict", why)
+        return _warn(snapshot, config, "Conflict", why, now)
     if isinstance(snapshot.source, Unknown):
-        return _warn(snapshot, config, snapshot.source.reason, snapshot.source.message)
+        return _warn(snapshot, config, snapshot.source.reason, snapshot.source.message, now)
     foreign = sorted(_foreign(snapshot))
     decision = decided(snapshot)
     decision = attrs.evolve(decision, names=decision.names - set(foreign))
     target = config_target(name, snapshot, decision, now)
     noted = remembered(snapshot, decision, target, now)
-    warned = _warning(noted, config, foreign)
+    warned = _warning(noted, config, foreign, now)
     live = target.live
     labels, owned_by = {INVENTORY_LABEL: name}, owners(live) if live is not None else []
     written = _written(target, snapshot, labels, owned_by, now, live)
     return ConfigPlan(
         (*_workers(target, snapshot), *written, *_unused(target, snapshot), *warned.effects),
-        look_again=target.look_again,
+        look_again=earliest(target.look_again, warned.look_again),
         memory=attrs.evolve(noted.memory, warned=warned.memory.warned),
         statistics=statistics(target, noted.memory),
     )
 
 
-def _warning(snapshot: ConfigSnapshot, config: Json | None, foreign: list[str]) -> ConfigPlan:
+def _warning(snapshot: ConfigSnapshot, config: Json | None, foreign: list[str], now: datetime) -> ConfigPlan:
     """Which selected clusters are left out because a worker of their name leads elsewhere."""
     if not foreign:
-        return ConfigPlan(memory=attrs.evolve(snapshot.memory, warned=""))
+        return ConfigPlan(memory=attrs.evolve(snapshot.memory, warned=Told()))
     why = f"A MultiKueueCluster of this name leads elsewhere, so it is left out: {', '.join(foreign)}"
-    return _warn(snapshot, config, "Conflict", why)
+    return _warn(snapshot, config, "Conflict", why, now)
 
 
-def _warn(snapshot: ConfigSnapshot, config: Json | None, reason: str, why: str) -> ConfigPlan:
-    """A warning, once for as long as it lasts and as there is a config to write it on."""
-    if snapshot.memory.warned == why or config is None:
+def _warn(snapshot: ConfigSnapshot, config: Json | None, reason: str, why: str, now: datetime) -> ConfigPlan:
+    """A warning, when it begins and now and then while it lasts, as long as there is a config to write it on."""
+    if config is None:
         return ConfigPlan(memory=snapshot.memory)
-    return ConfigPlan((Announce(config, "Warning", reason, why),), memory=attrs.evolve(snapshot.memory, warned=why))
+    warned = snapshot.memory.warned.then(why, now)
+    announced = (Announce(config, "Warning", reason, why),) if warned != snapshot.memory.warned else ()
+    memory = attrs.evolve(snapshot.memory, warned=warned)
+    return ConfigPlan(announced, look_again=warned.due_in(now), memory=memory)
 
 
 def profile_of(cluster: Json) -> str:

@@ -80,10 +80,9 @@ def why_foreign(config: Json, placement: str, adopt: Adopt) -> str:
         return f"MultiKueueConfig {name} is filled by an inventory: name the Placement or that config otherwise"
     if CONFIG_LABEL not in labels and adopt is not Adopt.NONE:
         return ""
-    return (
-        f"MultiKueueConfig {name} is somebody else's (it lacks the label {CONFIG_LABEL}={placement}): delete or rename "
-        "it, or have it taken over by the setting ocm.adopt"
-    )
+    whose = f"MultiKueueConfig {name} is somebody else's (it lacks the label {CONFIG_LABEL}={placement})"
+    taken = ", or have it taken over by ocm.adopt: addon" if CONFIG_LABEL not in labels else ""
+    return f"{whose}: delete it, or name the Placement otherwise{taken}"
 
 
 def reference(check: Json) -> Json:

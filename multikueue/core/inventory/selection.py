@@ -10,7 +10,7 @@ change with every report of a score, and each change moves all new jobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 
 import attrs
@@ -176,26 +176,30 @@ class SelectedClusters:
     names: frozenset[str]
     joined: Mapping[str, datetime]
     """Since when each of them has been selected, as far as this process has seen."""
+    dwelling: Mapping[str, datetime] = attrs.field(factory=dict)
+    """Those that are not selected any more, and until when they stay."""
     look_again: float | None = None
-    """Seconds until the first of those may go that are not selected any more."""
+    """Seconds until the first of those may go."""
 
 
 def with_min_dwell(
-    names: frozenset[str], joined: Mapping[str, datetime], now: datetime, least: timedelta
+    names: frozenset[str], joined: Mapping[str, datetime], there: Container[str], now: datetime, least: timedelta
 ) -> SelectedClusters:
     """The clusters to go by: those that have just been selected stay for a while. An empty selection stays empty.
 
     Args:
         names: the selected clusters.
         joined: since when clusters have been selected, the last time.
+        there: the clusters that have a MultiKueueCluster: no other stays, as one that was detached.
         now: the manager's wall clock.
         least: how long a cluster stays at least.
     """
-    waits = {
-        name: (since + least - now).total_seconds()
-        for name, since in joined.items()
-        if name not in names and since <= now < since + least
+    dwelling = {
+        name: since + least
+        for name, since in sorted(joined.items())
+        if names and name in there and name not in names and since <= now < since + least
     }
-    kept = names | waits.keys() if names else names
+    kept = names | dwelling.keys()
     since = {name: joined.get(name, now) for name in sorted(kept)}
-    return SelectedClusters(frozenset(kept), since, min(waits.values(), default=None) if names else None)
+    left = min(((until - now).total_seconds() for until in dwelling.values()), default=None)
+    return SelectedClusters(frozenset(kept), since, dwelling, left)

@@ -13,6 +13,7 @@ from multikueue.core.inventory.ownership import Takeover
 from multikueue.core.inventory.ranking import Coordinate
 from multikueue.core.inventory.selection import Unconfirmed
 from multikueue.core.inventory.settings import PlacementSettings
+from multikueue.core.inventory.telling import Told
 from multikueue.core.model import workloads
 from multikueue.core.model.names import ClusterName, Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, name_of
@@ -74,7 +75,7 @@ class Memory:
     """By selected cluster, since when."""
     put_off: tuple[str, ...] = ()
     """A better order that was not written."""
-    warned: str = ""
+    warned: Told = attrs.field(factory=Told)
     """The last warning that has no place in a condition."""
     takeover: Takeover = attrs.field(factory=Takeover)
     """From OCM's addon."""

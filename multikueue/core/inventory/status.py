@@ -97,6 +97,8 @@ def _written(check: Json, kind: str, verdict: Verdict, now: datetime) -> tuple[E
 def _details(target: ConfigTarget, shared: list[str], policy: Policy) -> Iterator[str]:
     members = target.members
     yield f"clusters: {', '.join(members.target)}"
+    if stay := [f"{name} (until {timestamp(end)})" for name, end in target.dwelling.items() if name in members.target]:
+        yield f"not selected any more, and listed for ocm.minDwell: {', '.join(stay)}"
     if members.left_out:
         yield f"{members.left_out} more are selected than the config can list, and left out"
     if target.without_hub:

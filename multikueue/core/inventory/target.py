@@ -56,6 +56,8 @@ class ConfigTarget:
     look_again: float | None
     put_off: tuple[str, ...]
     """A better order that has to wait; empty: none has."""
+    dwelling: Mapping[str, datetime]
+    """See `SelectedClusters`."""
     without_hub: bool = False
     """See `Decision`."""
 
@@ -115,14 +117,14 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
     waits = lingering({name: at for name, at in busy.items() if name not in work}, now, SETTLE) if beside else {}
     # A process that has just begun does not know since when: the span is never shorter for a restart.
     joined = memory.joined if memory.accepted is not None else dict.fromkeys(before or (), now)
-    chosen = with_min_dwell(accepted.names or frozenset(), joined, now, settings.min_dwell)
+    chosen = with_min_dwell(accepted.names or frozenset(), joined, snapshot.clusters, now, settings.min_dwell)
     scores = _scores(snapshot, chosen.names, decision, now)
     ranked = rank(chosen.names, scores)
     nearness = {name: standing(snapshot.clusters.get(name)) for name in chosen.names}
     listing = members(ranked, present, work | waits.keys(), nearness, beside=beside, policy=settings.policy)
     wanted, order_waits, put_off = _in_order(listing, live, listed, scores, snapshot, now)
     ends = [waits[name] for name in listing.kept if name in waits]
-    look_again = _earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
+    look_again = earliest(accepted.look_again, chosen.look_again, scores.look_again, order_waits, *ends)
     return ConfigTarget(
         name,
         live,
@@ -136,6 +138,7 @@ def config_target(name: str, snapshot: ConfigSnapshot, decision: Decision, now: 
         chosen.joined,
         look_again,
         put_off,
+        chosen.dwelling,
         without_hub=decision.without_hub,
     )
 
@@ -252,5 +255,6 @@ def statistics(target: ConfigTarget, memory: Memory) -> ConfigStatistics:
     return ConfigStatistics(len(selected), len(listed), len(target.members.leaving), memory.decided_at)
 
 
-def _earliest(*delays: float | None) -> float | None:
+def earliest(*delays: float | None) -> float | None:
+    """The shortest of several delays; None: there is none."""
     return min((delay for delay in delays if delay is not None), default=None)

@@ -16,6 +16,7 @@ from multikueue.core.inventory.names import CLUSTER_PERMISSION, kubeconfig_secre
 from multikueue.core.inventory.ocm_workers.plan import SpokePlan, plan_spoke
 from multikueue.core.inventory.ocm_workers.spoke import Spoke, spokes_of
 from multikueue.core.inventory.settings import ConnectionSource, SpokeSettings
+from multikueue.core.inventory.telling import Told
 from multikueue.core.machinery.action import Action
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER, MULTIKUEUE_CONFIG, SECRET
 from multikueue.core.model.names import Json, ObjectKey, Resource
@@ -59,9 +60,9 @@ class SpokeReconciler:
     events: EventRecorder
     settings: SpokeSettings
     clock: Callable[[], datetime]
-    problems: dict[str, str] = attrs.field(factory=dict, init=False)
+    problems: dict[str, Told] = attrs.field(factory=dict, init=False)
     """By spoke that is selected or in use, why it is no worker, or is not kept up."""
-    _left: dict[str, str] = attrs.field(factory=dict, init=False)
+    _left: dict[str, Told] = attrs.field(factory=dict, init=False)
     """By spoke, what was told to be left there by whoever was taken over from."""
     _refusals: dict[str, int] = attrs.field(factory=dict, init=False)
     """By spoke, how often its last write was forbidden, one time after the other."""
@@ -88,7 +89,8 @@ class SpokeReconciler:
             raise failed[1]
         expires = (plan.again - now).total_seconds() if plan.again is not None else None
         rereads = self.settings.source is ConnectionSource.KUBECONFIG and (spoke.wanted or plan.draining)
-        return Action.earliest(expires, DRAINING if plan.draining else None, REREAD if rereads else None)
+        told = [said[key.name].due_in(now) for said in (self.problems, self._left) if key.name in said]
+        return Action.earliest(expires, DRAINING if plan.draining else None, REREAD if rereads else None, *told)
 
     def _written(self, spoke: str, effect: Write, obj: Json) -> None:
         """Remember a write until the caches show it, log it, and say so in an event."""
@@ -105,30 +107,35 @@ class SpokeReconciler:
             self.events.emit(obj, "Normal", f"MultiKueueCluster{verb.capitalize()}", action, note)
 
     def _report(self, spoke: Spoke, plan: SpokePlan) -> None:
-        """Log a problem when it comes and when it is over, and say it in an event; what is left is told once."""
+        """Log a problem when it comes and when it is over, and say it and what is left in events while they last."""
         self._tell_left(spoke, plan.left)
-        before = self.problems.pop(spoke.name, "")
-        if plan.problem:
-            self.problems[spoke.name] = plan.problem
-        if plan.problem == before:
+        before, told = self._then(self.problems, spoke.name, plan.problem)
+        if told == before:
             return
         if not plan.problem:
             log.info("spoke ready", spoke=spoke.name)
             return
-        log.info("spoke not ready", spoke=spoke.name, why=plan.problem)
+        if plan.problem != before.words:
+            log.info("spoke not ready", spoke=spoke.name, why=plan.problem)
         reason = "Conflict" if plan.conflict is not None else "WorkerNotReady"
         for regarding in (spoke.managed, plan.conflict):
             if regarding is not None:
                 self.events.emit(regarding, "Warning", reason, "Connect", plan.problem)
 
     def _tell_left(self, spoke: Spoke, left: str) -> None:
-        before = self._left.pop(spoke.name, "")
-        if not left:
-            return
-        self._left[spoke.name] = left
-        if left != before and spoke.managed is not None:
-            log.warning("objects of a spoke are left", spoke=spoke.name, what=left)
+        before, told = self._then(self._left, spoke.name, left)
+        if told != before and left and spoke.managed is not None:
+            if left != before.words:
+                log.warning("objects of a spoke are left", spoke=spoke.name, what=left)
             self.events.emit(spoke.managed, "Warning", "LeftBehind", "Adopt", left)
+
+    def _then(self, said: dict[str, Told], spoke: str, words: str) -> tuple[Told, Told]:
+        """What was said last of a spoke before, and what is now; the same: nothing is to be said."""
+        before = said.pop(spoke, Told())
+        told = before.then(words, self.clock())
+        if words:
+            said[spoke] = told
+        return before, told
 
 
 def _forbidden(effect: Write | Apply, error: ApiError) -> str:
@@ -183,7 +190,7 @@ class Spokes:
 
     def problem(self, cluster: str) -> str:
         """Why a ManagedCluster is no worker; empty: nothing is wrong, or nothing is known."""
-        return self.reconciler.problems.get(cluster, "")
+        return self.reconciler.problems.get(cluster, Told()).words
 
     def enqueue(self, spoke: str) -> None:
         """Have a spoke looked at."""

@@ -117,6 +117,20 @@ def test_a_placement_that_does_not_exist() -> None:
     assert ground.state("w") == "Pending"
 
 
+@pytest.mark.parametrize("adopt", [Adopt.NONE, Adopt.ADDON])
+def test_a_config_is_to_be_taken_over_only_where_that_is_done(adopt: Adopt) -> None:
+    """The setting leaves what another Placement fills, and was advised for that, too, where it was on already."""
+    ground = hub("a", adopt=adopt)
+    ground.configs["p"] = merged(config("theirs"), {"metadata": {"labels": {CONFIG_LABEL: "other"}}})
+    ground.settle()
+    assert ground.said()[1] == "Conflict"
+    assert "ocm.adopt" not in ground.said()[2]
+    ground = hub("a")
+    ground.configs["p"] = config("theirs")
+    ground.settle()
+    assert "have it taken over by ocm.adopt: addon" in ground.said()[2]
+
+
 def test_a_config_of_somebody_else_is_left_alone() -> None:
     """§0.4 and W7: the addon takes it over, and later deletes it."""
     ground = hub("a")

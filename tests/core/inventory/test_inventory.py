@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import pytest
+
 from multikueue.core.inventory.names import INVENTORY_LABEL
 from tests.core.inventory.ground import FOREIGN, OURS, Hub, multikueue_check, worker, workload
+
+EVENTS_ARE_KEPT: Final = 3600
+"""Seconds, by API servers."""
 
 
 def inventory(*profiles: str, controller: str = OURS) -> Hub:
@@ -80,6 +87,28 @@ def test_a_config_of_somebody_else_is_left_alone() -> None:
         ground.stock()
     assert ground.listed("inv") == ["x"]
     assert len(ground.events) == 1
+
+
+@pytest.mark.parametrize("foreign_config", [True, False])
+def test_what_stays_wrong_is_told_again_before_its_event_is_gone(*, foreign_config: bool) -> None:
+    """No condition has it: after an hour nobody would have said any more why a cluster gets nothing."""
+    ground = inventory("a", "b")
+    if foreign_config:
+        config = {"metadata": {"name": "inv", "uid": "u", "resourceVersion": "1"}, "spec": {"clusters": ["x"]}}
+        ground.configs = {"inv": config}
+    else:
+        ground.clusters = {"a": worker("a")}
+        ground.stock()
+    ground.events.clear()
+    for told in range(1, 4):
+        again = ground.stock().look_again
+        assert (len(ground.events), len(set(ground.events))) == (told, 1)
+        assert again is not None
+        assert 60 < again < EVENTS_ARE_KEPT
+        ground.later(again / 2)
+        ground.stock()
+        assert len(ground.events) == told
+        ground.later(again / 2)
 
 
 def test_no_profile_for_a_moment_changes_nothing() -> None:

@@ -152,6 +152,31 @@ def test_a_restart_makes_it_stay_no_shorter() -> None:
     assert ground.listed() == ["b"]
 
 
+def test_a_cluster_that_only_dwells_is_told_with_the_time_at_which_it_goes() -> None:
+    """It gets new jobs, and whoever has deselected it saw no reason why."""
+    ground = hub("a", "b", min_dwell=timedelta(minutes=10))
+    ground.select("a")
+    joined = ground.now
+    ground.later(60)
+    ground.select("b")
+    told = f"not selected any more, and listed for ocm.minDwell: a (until {timestamp(joined + timedelta(minutes=10))})"
+    assert told in ground.said()[2]
+    ground.select("a", "b")
+    assert "minDwell" not in ground.said()[2]
+    ground.select("b")
+    ground.after(600)
+    assert (ground.listed(), "minDwell" in ground.said()[2]) == (["b"], False)
+
+
+def test_a_cluster_that_was_detached_does_not_dwell() -> None:
+    """It was listed for the rest of its time, without a MultiKueueCluster: nobody could make one."""
+    ground = hub("a", "b", min_dwell=timedelta(minutes=10))
+    ground.select("a", "b")
+    del ground.clusters["a"]
+    ground.select("b")
+    assert ground.listed() == ["b"]
+
+
 def test_an_empty_selection_does_not_dwell() -> None:
     ground = hub("a", min_dwell=timedelta(hours=10))
     ground.settle()

@@ -134,6 +134,10 @@ async def test_cordon_and_uncordon(tmp_path: Path) -> None:
         await here.submit("waits")
         await waits(here, "worker1: cordoned: new racks")
         assert await here.runs_on() == {"stays": ["worker1"]}
+        await here.refused("worker", "drain", "worker1", "--timeout", "1s")  # which cordons it, too
+        assert annotations_of(await here.cluster("worker1"))[CORDON_ANNOTATION] == "new racks"
+        await here.done("worker", "cordon", "worker1", "--reason", "new floor")
+        assert annotations_of(await here.cluster("worker1"))[CORDON_ANNOTATION] == "new floor"
         await here.done("worker", "uncordon", "worker1")
         await until(here.runs_on, lambda places: places == {"stays": ["worker1"], "waits": ["worker1"]})
 

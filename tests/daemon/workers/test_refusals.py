@@ -263,6 +263,13 @@ async def test_printing_changes_nothing_and_shows_no_credentials_unless_asked(tm
         assert secret["data"] == (await here.kubeconfig_of("worker1"))["data"]
         assert "MultiKueueConfig" not in [obj["kind"] for obj in yaml.safe_load_all(text)]  # it lists it already
 
+        await here.done("worker", "rotate", "worker1", "--worker-context", "worker1")
+        text = await here.done(*ADD, "--outside", "--print", "--with-secret")
+        printed = {obj["metadata"]["name"]: obj for obj in yaml.safe_load_all(text) if obj["kind"] == "Secret"}
+        assert printed["worker1-kubeconfig"]["data"] == (await here.kubeconfig_of("worker1"))["data"]
+        there = (await here.worker("worker1").list(SECRET, namespace=KUEUE_NAMESPACE)).items
+        assert {*printed} - {"worker1-kubeconfig"} == {secret["metadata"]["name"] for secret in there}
+
 
 @pytest.mark.gate
 async def test_a_secret_without_print_is_wrong_usage(tmp_path: Path) -> None:

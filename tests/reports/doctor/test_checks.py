@@ -296,6 +296,27 @@ def test_a_placement_check_that_names_a_config_says_nothing_of_that_config() -> 
     assert "spec.parameters" not in told
 
 
+@pytest.mark.parametrize(
+    ("reason", "remedy"),
+    [
+        ("NoClustersAvailable", "have Placement p select some: kubectl get placements -A"),
+        ("PlacementNotFound", "make that Placement, or correct spec.parameters.name"),
+        ("", "set ocm.enabled: true in the daemon's settings"),
+        ("MultiKueueConfigError", "do what its words say"),
+    ],
+)
+def test_a_placement_check_that_does_nothing_says_what_to_do(reason: str, remedy: str) -> None:
+    """ "Do what its words say" was said of words that ask for nothing, or of a check that has none."""
+    (check,) = healthy().objects.checks
+    parameters = {"apiGroup": "cluster.open-cluster-management.io", "kind": "Placement", "name": "p"}
+    spec = {"controllerName": "open-cluster-management.io/placement", "parameters": parameters}
+    conditions = [new_condition("Active", False, reason, "words", now=NOW)] if reason else []
+    placed: Json = {"metadata": {"name": "placed"}, "spec": spec, "status": {"conditions": conditions}}
+    found = findings(with_objects(checks=(check, placed)))
+    (told,) = [finding for finding in found if finding.id == "placement-inactive"]
+    assert told.remedy.startswith(remedy)
+
+
 def placement_cases() -> Iterator[Case]:
     """Of placement checks and the configs they fill."""
     (check,) = healthy().objects.checks

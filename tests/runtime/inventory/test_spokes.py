@@ -19,7 +19,7 @@ from multikueue.core.inventory.names import (
 from multikueue.core.inventory.ocm_workers.objects import permission_spec
 from multikueue.core.inventory.settings import Adopt, ConnectionSource
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.kinds import JOB, MULTIKUEUE_CLUSTER, SECRET
+from multikueue.core.model.kinds import EVENT, JOB, MULTIKUEUE_CLUSTER, SECRET
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, resource_version, uid
 from multikueue.runtime.inventory.spoke_reader import LINGER
@@ -128,6 +128,21 @@ async def test_a_cluster_whose_token_has_expired_is_not_offered(source: Connecti
         on.ocm.changed("c1")
         await until(on.runs, within=400)
         assert on.making.problem("c1") == ""
+
+
+async def test_why_a_cluster_is_no_worker_is_told_again_while_it_lasts() -> None:
+    """No condition has it, API servers keep Events for an hour, and what the doctor says leads to that event."""
+    async with hub("c1") as on, on.managed(settings()):
+        on.spokes["c1"].available = False
+        on.select("c1")
+        await until(on.events)
+        told = []
+        for _ in range(3):
+            for event in (await on.admin.list(EVENT)).items:
+                await on.admin.delete(EVENT, ObjectKey.of(event))
+            await anyio.sleep(3600)
+            told.append({(kind, reason) for kind, reason, _ in await on.events()})
+        assert told == [{("ManagedCluster", "WorkerNotReady")}] * 3
 
 
 async def _has(on: Hub, part: str, name: str = "c1") -> bool:

@@ -17,8 +17,8 @@ from multikueue.core.inventory.names import TOKEN_LABEL
 from multikueue.core.inventory.ocm_workers import objects
 from multikueue.core.inventory.ocm_workers.objects import kubeconfig_of
 from multikueue.core.inventory.ocm_workers.readiness import expires_at, lives_too_long, obstacle
-from multikueue.core.inventory.ocm_workers.spoke import Parts, Spoke, SpokeObject, Standing
-from multikueue.core.inventory.settings import SpokeSettings
+from multikueue.core.inventory.ocm_workers.spoke import Parts, Spoke, SpokeObject, Standing, standing
+from multikueue.core.inventory.settings import Adopt, SpokeSettings
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import is_terminating, labels_of
 
@@ -59,9 +59,20 @@ def plan_spoke(spoke: Spoke, settings: SpokeSettings, now: datetime) -> SpokePla
     foreign = next((part for part in parts.needed() if part.standing is Standing.FOREIGN), None)
     if foreign is not None and foreign.seen is not None:
         whose = f"{foreign.resource.gvk.kind} {ObjectKey.of(foreign.seen)} is somebody else's"
-        advice = "nothing is written; delete it, or take it over with ocm.adopt"
-        return SpokePlan(problem=f"Conflict: {whose}: {advice}", conflict=foreign.seen)
+        return SpokePlan(problem=f"Conflict: {whose}: {_advice(foreign, spoke, settings)}", conflict=foreign.seen)
     return _kept_up(spoke, settings, parts, now)
+
+
+def _advice(foreign: SpokeObject, spoke: Spoke, settings: SpokeSettings) -> str:
+    """What to do about an object of somebody else; a take-over only if one takes this object."""
+
+    def takes(adopt: Adopt) -> bool:
+        whose = standing(foreign.seen, foreign.resource, spoke.name, spoke.uid, settings.owner, adopt)
+        return whose is Standing.ADOPTABLE
+
+    mode = next(filter(takes, Adopt), None)
+    done = f", or take it over with ocm.adopt: {mode}" if mode is not None else " to have it made"
+    return f"nothing is written; delete it{done}"
 
 
 def _not_wanted(spoke: Spoke, settings: SpokeSettings, parts: Parts, now: datetime) -> SpokePlan:

@@ -359,6 +359,17 @@ class TestOthersObjects:
         assert plan.conflict is obj
         assert plan.problem.startswith(f"Conflict: {obj['kind']} ")
 
+    @pytest.mark.parametrize("set_to", [Adopt.NONE, Adopt.ADDON])
+    def test_a_take_over_is_advised_only_where_it_takes_this_one(self, set_to: Adopt) -> None:
+        """What was made by hand stays in conflict with `ocm.adopt: addon`, and was told to be taken over by it."""
+        settings = attrs.evolve(KUBECONFIG, adopt=set_to)
+        by_hand = merged(b.worker(), {"spec": {"clusterSource": {"kubeConfig": {"location": "by-hand"}}}})
+        plan = plan_spoke(fresh(KUBECONFIG, worker=by_hand), settings, b.NOW)
+        assert plan.conflict is by_hand
+        assert plan.problem.endswith("somebody else's: nothing is written; delete it to have it made")
+        addons = plan_spoke(fresh(KUBECONFIG, account=b.account()), KUBECONFIG, b.NOW)
+        assert addons.problem.endswith("delete it, or take it over with ocm.adopt: addon")
+
     @pytest.mark.parametrize("field", ["worker", "account", "permission", "secret"])
     def test_who_takes_our_label_off_keeps_the_object(self, field: str) -> None:
         whole = settled(fresh(KUBECONFIG), KUBECONFIG)
