@@ -218,21 +218,21 @@ async def _permissions(
     if not daemon.account:
         return ()
     settings, namespace = daemon.settings, str(daemon.settings.namespace)
-    prepared = settings.webhook.enabled and await _webhook_prepared(sight, settings)
-    asked = [*permissions(on_manager(settings, prepared=prepared))]
-    asked += permissions(in_namespace(settings, prepared=prepared), namespace)
+    webhook, is_registered, has_certificate = settings.webhook, True, True
+    if webhook.enabled:
+        what = "whether the daemon needs the right to create its webhook's registration"
+        key = ObjectKey("", webhook.configuration_name)
+        is_registered = await sight.exists(MUTATING_WEBHOOKS, key, what) is not False
+    if webhook.enabled and not webhook.cert_dir:
+        what, key = (
+            "whether the daemon needs the right to create its certificate",
+            ObjectKey(namespace, webhook.service_name),
+        )
+        has_certificate = await sight.exists(SECRET, key, what) is not False
+    asked = [*permissions(on_manager(settings, prepared=is_registered))]
+    asked += permissions(in_namespace(settings, prepared=has_certificate), namespace)
     asked = needed(asked, kinds, lacking)
     return await sight.reviewed(asked, "the daemon's permissions on the manager", daemon.account)
-
-
-async def _webhook_prepared(sight: Sight, settings: Settings) -> bool:
-    """Whether what the daemon fills in for its webhook is there, as far as that may be seen."""
-    what = "whether the daemon needs the right to create its webhook's registration"
-    looked = [await sight.exists(MUTATING_WEBHOOKS, ObjectKey("", settings.webhook.configuration_name), what)]
-    if not settings.webhook.cert_dir:
-        key = ObjectKey(str(settings.namespace), settings.webhook.service_name)
-        looked.append(await sight.exists(SECRET, key, "whether the daemon needs the right to create its certificate"))
-    return False not in looked
 
 
 async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:
