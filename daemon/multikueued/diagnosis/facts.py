@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -87,6 +88,13 @@ class MirrorFacts:
     way: MirrorWay | None = None
 
 
+class Unread(Enum):
+    """Where the daemon's settings are, for whoever has not read them."""
+
+    NAMED_BY_READER = "FILE"
+    """Who types a command names the file: this stands for it."""
+
+
 @attrs.frozen(slots=False)
 class Facts:
     """All that was read."""
@@ -98,7 +106,7 @@ class Facts:
     """The daemon's, or the defaults."""
     settings_known: bool = False
     """Whether they are the daemon's."""
-    settings_source: Path | ObjectKey | None = None
+    settings_source: Path | ObjectKey | Unread | None = None
     """Their file or ConfigMap; None: the defaults are assumed, for whatever is asked."""
     installations: tuple[Installation, ...] = ()
     """Those of the chart whose settings could be read."""
@@ -147,8 +155,8 @@ class Facts:
             now: the wall clock.
             daemon_namespace: where the daemon has its Lease and Secrets.
         """
-        unread = Path("FILE")  # what is published is so by settings that are not read here
-        facts = cls(now, objects, daemon_namespace, Settings(), settings_source=unread, clock=ClockBound(0.0, 0.0))
+        unread, clock = Unread.NAMED_BY_READER, ClockBound(0.0, 0.0)  # what is published is so by settings of its own
+        facts = cls(now, objects, daemon_namespace, Settings(), settings_source=unread, clock=clock)
         return facts.with_published(objects.published)
 
     def with_published(self, known: Mapping[str, Published]) -> Facts:

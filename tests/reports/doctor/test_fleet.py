@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -22,7 +23,7 @@ from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.seen import Seen
 from tests.reports.doctor.healthy import ALLOWED, NOW, QUEUE, healthy, objects_of, queues
 from tests.reports.doctor.test_checks import CASES, on_manager, with_worker
-from tests.reports.objects import CHECK, job, stored, worker, workload
+from tests.reports.objects import CHECK, fleet, job, stored, worker, workload
 
 DOCTORS_OWN: Final = frozenset(
     {
@@ -113,6 +114,13 @@ def test_rights_that_the_daemons_settings_need_are_not_printed_for_the_defaults(
     facts = with_worker(permissions=(refused,), user="system:serviceaccount:kueue-system:multikueue")
     (finding,) = status_report(published(facts), NOW, "kueue-system").findings
     assert "multikueue rbac worker --config FILE --least --service-account kueue-system/multikueue" in finding.remedy
+
+
+def test_settings_that_nobody_has_read_are_in_no_file() -> None:
+    """A file of that name stood for them, which nothing told from one that somebody had named."""
+    source = Facts.on_manager(fleet(), NOW, "kueue-system").settings_source
+    assert source is not None
+    assert not isinstance(source, Path | ObjectKey)
 
 
 def test_what_the_daemon_saw_last_does_not_outlive_a_worker() -> None:

@@ -7,13 +7,14 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.names import SERVICE_ACCOUNT_USER, ObjectKey
-from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
+from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts, Unread
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity, is_name
@@ -69,12 +70,16 @@ def account_named(subject: str) -> str:
 
 def _printing(facts: Facts, side: str, *options: str) -> str:
     """What to type to have `multikueue rbac` print the rules of one side, for the daemon's settings."""
-    given, read = facts.settings_source, ""
-    config = ["--config", str(given)] if given is not None else []
-    if isinstance(given, ObjectKey):
-        field = "-o jsonpath='{.data." + SETTINGS_FIELD.replace(".", r"\.") + "}'"
-        read = f"{facts.kubectl} {shlex.join(['-n', given.namespace, 'get', 'configmap', given.name])} {field} | "
-        config = ["--config", "/dev/stdin"]
+    read, config = "", list[str]()
+    match facts.settings_source:
+        case ObjectKey(namespace, name):
+            field = "-o jsonpath='{.data." + SETTINGS_FIELD.replace(".", r"\.") + "}'"
+            read = f"{facts.kubectl} {shlex.join(['-n', namespace, 'get', 'configmap', name])} {field} | "
+            config = ["--config", "/dev/stdin"]
+        case Path() as file:
+            config = ["--config", str(file)]
+        case Unread() as unread:
+            config = ["--config", unread.value]
     return read + shlex.join(["multikueue", "rbac", side, *config, *options])
 
 
