@@ -255,7 +255,7 @@ class Chain:
     @cached_property
     def earlier_runs(self) -> tuple[EarlierRun, ...]:
         """The runs of it that it waits for; empty: none, or that is not known."""
-        return earlier_runs_in(self.workload, self.check)
+        return earlier_runs_in(self.workload, self.message)
 
     @property
     def is_dispatched(self) -> bool:
