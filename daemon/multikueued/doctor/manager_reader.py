@@ -41,7 +41,7 @@ from multikueued.rbac.policies import POLICY, TAKING
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reading.manager_lists import job_behind, read_objects
 from multikueued.remote.shared_key import ORIGIN
-from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.worker_facts import Permission
@@ -102,7 +102,7 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
 
 
 async def _noted_origin(sight: Sight, facts: Facts) -> str:
-    if not daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+    if not daemon_findings(facts.objects.lease, facts.managers_now, facts.daemon_namespace):
         return ""
     key = ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     secret = await sight.get(SECRET, key, "whether the daemon does not start as it has another origin than before")

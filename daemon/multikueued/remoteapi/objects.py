@@ -82,7 +82,7 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
             "workload": job.workload,
             "since": job.since,
             "reason": job.reason,
-            "next": next_steps(chain, job, answers),
+            "next": tuple(next_steps(chain, job, answers)),
             "placements": [
                 {
                     "cluster": placement.worker,

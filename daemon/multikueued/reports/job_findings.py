@@ -31,7 +31,7 @@ from multikueue.core.model.workloads import CheckState, Rejection, reserved_at
 from multikueue.errors import Cause
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.clocks import clock_findings
-from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
 from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
@@ -80,7 +80,7 @@ def _findings(seen: Seen) -> Iterator[Finding]:
     if state in (*WAITING_STATES, *RUNNING_STATES):
         yield from _lacks_pod(seen)
         yield from _has_other_queue(seen)
-    yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
+    yield from daemon_findings(seen.objects.lease, seen.now, seen.daemon_namespace)
     if state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.chain, delegated=delegated)
@@ -325,7 +325,7 @@ def _narrowed_out(seen: Seen) -> Iterator[Finding]:
 
 def _of_answers(seen: Seen) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    line, by_worker = seen.line, dict[str, Trouble]()
+    line, troubles = seen.line, list[Trouble]()
     for answer in seen.answers:
         worker = answer.worker
         if not answer.is_trouble or is_lost_by_detaching(worker, seen.objects):
@@ -335,9 +335,11 @@ def _of_answers(seen: Seen) -> Iterator[Finding]:
         words = {**line.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}
         trouble = trouble_of(worker, answer.told, words, connected=answer.is_connected, cause=answer.cause)
         if trouble.remedy.id != UNKNOWN or not answer.is_word:
-            by_worker[worker] = trouble
+            troubles.append(trouble)
+    problems = findings_of_workers(troubles)
+    kept = {worker for problem in problems if problem.blocking for worker in problem.workers}
     may_take = any(
-        answer.worker not in by_worker or not by_worker[answer.worker].remedy.blocking
+        answer.worker not in kept
         for answer in seen.answers
         if answer.state is not AnswerState.MISSING and answer.cause != Cause.SECOND_NAME
     )
@@ -345,7 +347,7 @@ def _of_answers(seen: Seen) -> Iterator[Finding]:
     is_stuck = line.state is JobState.LOST or any(
         answer.worker == line.worker and answer.state is AnswerState.REFUSED for answer in seen.answers
     )
-    for problem in findings_of_workers(by_worker.values()):
+    for problem in problems:
         own = is_stuck and line.worker in problem.workers
         yield problem.mild(not own and (may_take or going))
 

@@ -27,7 +27,7 @@ from multikueued.reports.chain import (
     without_cluster_queue,
 )
 from multikueued.reports.cluster_answers import WorkerState
-from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
 from multikueued.reports.remedies.trouble import DETACHED, GONE, is_lost_by_detaching, taken_away
 from multikueued.reports.typenames import title
@@ -55,7 +55,7 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
     words = {"name": secret.name, "namespace": secret.namespace, "noted": facts.noted_origin, "origin": origin}
-    for problem in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+    for problem in daemon_findings(facts.objects.lease, facts.managers_now, facts.daemon_namespace):
         yield finding("origin-changed", problem.where, **words) if is_other else problem
 
 

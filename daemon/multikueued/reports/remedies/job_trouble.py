@@ -54,11 +54,6 @@ class Sign:
     beside: str = "message"
     after: float = 0.0
 
-    @property
-    def remedy(self) -> Remedy:
-        """What to do."""
-        return REMEDIES[self.row]
-
     def found_in(self, job: Json, since: datetime | None, now: datetime) -> str | None:
         """The job's own words; None: it says no such thing. `since` is when its worker got it."""
         if self.condition:
@@ -114,7 +109,7 @@ def _trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] 
     if _is_outdated(job):
         return None
     kind = kind_of(job)
-    troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in TROUBLE if kind in sign.kinds)
+    troubles = ((REMEDIES[sign.row], sign.found_in(job, report.since, now)) for sign in TROUBLE if kind in sign.kinds)
     known = next(((remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if waits:
         return known if known is not None and _hold(job) is OnHold.YES else None

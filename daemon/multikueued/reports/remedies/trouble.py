@@ -62,6 +62,7 @@ def findings_of_workers(troubles: Iterable[Trouble]) -> list[Finding]:
 
 
 def _finding(alike: Sequence[Trouble]) -> Finding:
+    """What several workers show that have one cause."""
     row, message, workers = alike[0].remedy, alike[0].message, tuple(trouble.worker for trouble in alike)
     if len({trouble.message for trouble in alike}) > 1:
         message = "; ".join(f"{trouble.worker}: {trouble.message}" for trouble in alike)
