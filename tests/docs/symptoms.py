@@ -157,7 +157,7 @@ def started_early() -> Json:
 
 def explained(made: Json, of: Json = TRAIN) -> Finding:
     """What `multikueue explain` finds."""
-    (finding,) = explain(Seen(made, of, fleet(made), (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, of, fleet(made), (), NOW)).findings
     return finding
 
 
@@ -258,7 +258,7 @@ def _of_workloads() -> tuple[Case, ...]:
 
 
 def _told(id: str, made: Json, of: Json | None = None) -> Finding:
-    findings = findings_of(Seen(made, of, fleet(made), (), NOW, "kueue-system"))
+    findings = findings_of(Seen(made, of, fleet(made), (), NOW))
     return next(finding for finding in findings if finding.id == id)
 
 

@@ -101,7 +101,6 @@ class Facts:
 
     now: datetime
     objects: ManagerObjects
-    daemon_namespace: str
     settings: Settings
     """The daemon's, or the defaults."""
     settings_known: bool = False
@@ -147,16 +146,15 @@ class Facts:
     not_checked: tuple[NotChecked, ...] = ()
 
     @classmethod
-    def on_manager(cls, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Facts:
+    def on_manager(cls, objects: ManagerObjects, now: datetime) -> Facts:
         """What stands on the manager, with what the daemon has published there; the manager's clock is taken for right.
 
         Args:
             objects: of the manager.
             now: the wall clock.
-            daemon_namespace: where the daemon has its Lease and Secrets.
         """
         unread, clock = Unread.NAMED_BY_READER, ClockBound(0.0, 0.0)  # what is published is so by settings of its own
-        facts = cls(now, objects, daemon_namespace, Settings(), settings_source=unread, clock=clock)
+        facts = cls(now, objects, Settings(), settings_source=unread, clock=clock)
         return facts.with_published(objects.published)
 
     def with_published(self, known: Mapping[str, Published]) -> Facts:
@@ -200,7 +198,7 @@ class Facts:
     def about_worker(self, worker: str, error: str, cause: str, *, connected: bool) -> Finding:
         """Why a worker is not connected, or not usable for a kind, to somebody who asks about no job."""
         names = source_names(self.objects.clusters_by_name.get(worker))
-        context = {"secrets": self.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
+        context = {"secrets": self.objects.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
         return about_worker(worker, error, context, connected=connected, cause=cause)
 
     def queues_on(self, worker: str) -> QueuesOnWorker | None:

@@ -81,7 +81,6 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     facts = Facts(
         now=now,
         objects=objects,
-        daemon_namespace=namespace,
         settings=daemon.settings,
         settings_known=daemon.settings_known,
         settings_source=daemon.source,
@@ -102,9 +101,9 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
 
 
 async def _noted_origin(sight: Sight, facts: Facts) -> str:
-    if not daemon_findings(facts.objects.lease, facts.managers_now, facts.daemon_namespace):
+    if not daemon_findings(facts.objects.lease, facts.managers_now, facts.objects.daemon_namespace):
         return ""
-    key = ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    key = ObjectKey(facts.objects.daemon_namespace, facts.settings.marks_secret)
     secret = await sight.get(SECRET, key, "whether the daemon does not start as it has another origin than before")
     return annotations_of(secret or {}).get(ORIGIN, "")
 
@@ -114,6 +113,7 @@ async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
         return sight.noted("why jobs wait" if resource is WORKLOAD else f"{resource.gvk.kind}s", resource, error)
 
     objects = await read_objects(sight.client, lenient=True, noted=noted)
+    objects = attrs.evolve(objects, daemon_namespace=str(settings.namespace))
     if await sight.lacks(COHORT.gvk, "whether the manager serves Cohort") is False:
         objects = attrs.evolve(objects, cohorts=await sight.items(COHORT, "cohorts above others") or ())
     election, what = settings.leader_election, "whether a daemon leads"

@@ -64,7 +64,7 @@ class OwnRights:
             seen, whose = objects, namespace
             if namespace and any(map(is_held, objects.chains)):
                 seen, whose = await with_other_jobs(self.client, objects, namespace)
-            reports = with_causes(reports, causes(seen, wanted.now, wanted.daemon_namespace, namespace))
+            reports = with_causes(reports, causes(seen, wanted.now, namespace))
             if wanted.places:
                 reports = await self._placed(reports, seen, whose, wanted.now)
         return JobList(reports, not_checked(objects))
@@ -82,7 +82,6 @@ class OwnRights:
             job.objects,
             events,
             now,
-            target.daemon_namespace,
             not_checked=(*job.unread, *not_read),
             others=job.others,
             audience=audience_of(job.objects.unread),
@@ -138,7 +137,7 @@ async def explained(client: ClusterClient, seen: Seen, namespace: str) -> Explan
     waits = await read_waiting(client, (seen.workload,), seen.objects, namespace, seen.now)
     fleet: Iterable[Finding] = ()
     if state in OF_WORKERS:  # then alone something of the fleet may be about it
-        fleet = fleet_findings(attrs.evolve(seen.objects, workloads=()), seen.now, seen.daemon_namespace)
+        fleet = fleet_findings(attrs.evolve(seen.objects, workloads=()), seen.now)
     return explain(attrs.evolve(seen, waiting=waits[ObjectKey.of(seen.workload)], fleet=tuple(fleet)))
 
 

@@ -139,7 +139,6 @@ def fleet(
     objects: ManagerObjects,
     jobs: Collection[Json],
     now: datetime,
-    daemon_namespace: str,
     not_checked: Sequence[str] = (),
 ) -> Json:
     """The workers, the queues, and the moves that jobs still note; no address.
@@ -148,11 +147,10 @@ def fleet(
         objects: of the manager.
         jobs: as the API has them: to read Workloads again would take ten times as long.
         now: the wall clock.
-        daemon_namespace: where the daemon has its Secrets, for remedies.
         not_checked: what may not be read.
     """
     reports, context = list(map(report_of, jobs)), without_workloads(objects)
-    workers, findings = worker_reports(context, reports), fleet_findings(context, now, daemon_namespace)
+    workers, findings = worker_reports(context, reports), fleet_findings(context, now)
     shares = shares_of(workers, objects.workloads)
     status: Json = {
         "workers": [_worker(worker, shares.get(worker.name, {}), context, findings) for worker in workers],

@@ -80,7 +80,7 @@ def _findings(seen: Seen) -> Iterator[Finding]:
     if state in (*WAITING_STATES, *RUNNING_STATES):
         yield from _lacks_pod(seen)
         yield from _has_other_queue(seen)
-    yield from daemon_findings(seen.objects.lease, seen.now, seen.daemon_namespace)
+    yield from daemon_findings(seen.objects.lease, seen.now, seen.objects.daemon_namespace)
     if state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.chain, delegated=delegated)
@@ -332,8 +332,10 @@ def _of_answers(seen: Seen) -> Iterator[Finding]:
             continue
         there = seen.objects.names_on(worker).namespace(line.namespace) or line.namespace
         source = source_names(seen.objects.clusters_by_name.get(worker))
-        words = {**line.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}
-        trouble = trouble_of(worker, answer.told, words, connected=answer.is_connected, cause=answer.cause)
+        words = {**line.words, "secrets": seen.objects.daemon_namespace, **source, "namespace_there": there}
+        trouble = trouble_of(
+            worker, answer.told, {**words, **answer.about}, connected=answer.is_connected, cause=answer.cause
+        )
         if trouble.remedy.id != UNKNOWN or not answer.is_word:
             troubles.append(trouble)
     problems = findings_of_workers(troubles)

@@ -54,6 +54,8 @@ class ManagerObjects:
     """The ConfigMap with what the daemon sees of workers; None if there is none, or if it may not be read."""
     unread: frozenset[Resource] = frozenset()
     """What may not be listed: nothing follows from there being none."""
+    daemon_namespace: str = ""
+    """Where the daemon has its Lease, `findings` and Secrets; empty: nobody asks for that."""
 
     @cached_property
     def our_checks(self) -> dict[str, Json]:

@@ -108,7 +108,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                 yield Spot(
                     f"{worker}, Secret {credentials.secret}" if credentials.secret else worker,
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
-                    {"worker": worker, "secret": credentials.secret, "secrets": facts.daemon_namespace},
+                    {"worker": worker, "secret": credentials.secret, "secrets": facts.objects.daemon_namespace},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
                     instead=f"credentials-expire@{'renewed' if credentials.renewed else 'by-hand'}" if others else "",
                     workers=(worker,) if until < facts.now else (),  # nothing fails yet
@@ -141,7 +141,7 @@ def unusable(facts: Facts) -> Iterator[Spot]:
         if credentials.problem:
             where = f"{worker}, Secret {credentials.secret}"
             words = {"worker": worker, "secret": credentials.secret}
-            words |= {"secrets": facts.daemon_namespace, "outside": facts.outside}
+            words |= {"secrets": facts.objects.daemon_namespace, "outside": facts.outside}
             instead = "" if credentials.secret == secret_name(worker) else "kubeconfig-unusable@by-hand"
             yield Spot(where, credentials.problem, words, instead=instead, workers=(worker,))
 

@@ -52,10 +52,10 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     }
     if lacking & {"get", "update"}:  # it need not be created, as it is there; patched are those of mirrors' Nodes
         return
-    origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    origin, secret = str(facts.settings.origin), ObjectKey(facts.objects.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
     words = {"name": secret.name, "namespace": secret.namespace, "noted": facts.noted_origin, "origin": origin}
-    for problem in daemon_findings(facts.objects.lease, facts.managers_now, facts.daemon_namespace):
+    for problem in daemon_findings(facts.objects.lease, facts.managers_now, facts.objects.daemon_namespace):
         yield finding("origin-changed", problem.where, **words) if is_other else problem
 
 
