@@ -158,10 +158,7 @@ def own_trouble(job: Json, report: JobReport, workload: Json | None, now: dateti
 
 def kind_of(job: Json) -> str:
     """As the rows name it."""
-    return _named(GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or "")))
-
-
-def _named(gvk: GVK) -> str:
+    gvk = GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or ""))
     return f"{gvk.kind}.{gvk.group}"
 
 
@@ -175,7 +172,7 @@ def _of_no_pod(job: Json) -> str:
 
 def _hold(job: Json) -> OnHold:
     named = kind_of(job)
-    known = next((row for row in AVAILABLE if _named(row.resource.gvk) == named), None)
+    known = next((row for row in AVAILABLE if kind_of(row.resource.object({})) == named), None)
     return SafeAdapter(known).on_hold_here(job) if known is not None else OnHold.UNKNOWN
 
 
