@@ -27,7 +27,7 @@ from multikueued.remoteapi.discovery import JOB_STATUS
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
 from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.explanation import next_steps
-from multikueued.reports.jobs import WAITING_STATES, JobState, job_report, placements
+from multikueued.reports.jobs import ENDED_STATES, WAITING_STATES, job_report, placements
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.remedy import Finding
@@ -223,7 +223,7 @@ def _queue(report: QueueReport, jobs: Iterable[Json], now: datetime) -> Json:
             "running": report.running,
             "oldestWaiting": min(filter(None, waiting), default=None),
             "endedLastHour": sum(
-                job["status"]["state"] in _ENDED and job["status"].get("since", "") >= recent for job in own
+                job["status"]["state"] in ENDED_STATES and job["status"].get("since", "") >= recent for job in own
             ),
             "used": report.used,
             "nominal": report.total,
@@ -231,15 +231,12 @@ def _queue(report: QueueReport, jobs: Iterable[Json], now: datetime) -> Json:
     )
 
 
-_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
-
-
 def _moves(jobs: Iterable[Json]) -> Iterator[Json]:
     for job in jobs:
         status = job["status"]
         places = status.get("placements") or ()
         for place, after in itertools.zip_longest(places, places[1:]):
-            if place.get("until") and not (after is None and status["state"] in _ENDED):
+            if place.get("until") and not (after is None and status["state"] in ENDED_STATES):
                 at = {"namespace": job["metadata"]["namespace"], "job": status["job"], "from": place.get("cluster", "")}
                 to = after.get("cluster", "") if after is not None else ""
                 yield at | {"to": to, "at": place["until"], "reason": place.get("reason", "")}

@@ -14,7 +14,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.chain import ChainLink, links_of, managed_by
 from multikueued.reports.job_findings import EARLIER_RUN, POD_MISSING, findings_of
-from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement, placements
+from multikueued.reports.jobs import ENDED_STATES, JobReport, JobState, ReportedPlacement, placements
 from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.job_trouble import own_trouble
@@ -207,7 +207,7 @@ def _move(chain: Chain, job: JobReport) -> NextStep:
 
 def _asked_again(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
     """When workers are asked again that are away, or have refused it."""
-    if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
+    if job.state in (JobState.RUNNING, *ENDED_STATES, JobState.REJECTED):
         return
     at_once = f"; at once with {command_for(job.job, 'retry', job.namespace)}"
     for answer in answers:

@@ -33,7 +33,7 @@ from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.clocks import clock_findings
 from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobState, state_of
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, WAITING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import starving
 from multikueued.reports.remedies.audience import read_by
@@ -56,8 +56,7 @@ from multikueued.reports.worker_answers import AnswerState
 
 OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
 """The states in which what is wrong on workers may be what holds a job up there."""
-_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
-_WITHOUT_TROUBLE: Final = (*RUNNING_STATES, *_ENDED, JobState.STOPPING)
+_WITHOUT_TROUBLE: Final = (*RUNNING_STATES, *ENDED_STATES, JobState.STOPPING)
 
 
 def findings_of(seen: Seen) -> tuple[Finding, ...]:
@@ -75,7 +74,7 @@ def _findings(seen: Seen) -> Iterator[Finding]:
     if seen.job is not None and not refused:  # what was refused would say more
         own = own_trouble(seen.job, line, seen.workload, seen.now)
         yield from () if own is None else (own,)
-    if state in _ENDED or seen.chain.is_copy:
+    if state in ENDED_STATES or seen.chain.is_copy:
         return
     if state in (*WAITING_STATES, *RUNNING_STATES):
         yield from _lacks_pod(seen)

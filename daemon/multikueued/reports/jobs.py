@@ -55,6 +55,7 @@ class JobState(StrEnum):
 
 WAITING_STATES: Final = (JobState.QUEUED, JobState.WAITING, JobState.OFFERED, JobState.RETRYING)
 RUNNING_STATES: Final = (JobState.STARTING, JobState.RUNNING, JobState.LOST)
+ENDED_STATES: Final = (JobState.FINISHED, JobState.FAILED)
 _NEVER_READY: Final = frozenset(kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending)
 """The kinds whose check may stay Pending while a worker has the job."""
 _DECIDING: Final = {

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.job_findings import EARLIER_RUN, findings_of
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, state_of
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, WAITING_STATES, JobReport, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.audience import for_operators_alone, once
 from multikueued.reports.remedies.remedy import Finding
@@ -42,7 +42,7 @@ _ON_WORKERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What a job's worker has said of its namespace and queue there, and the id under which that is seen by who looks."""
-_AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
+_AT_REST: Final = (*RUNNING_STATES, *ENDED_STATES, JobState.STOPPING, JobState.LOCAL)
 
 
 def waiting(objects: ManagerObjects) -> list[Json]:

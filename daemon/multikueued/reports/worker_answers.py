@@ -21,7 +21,7 @@ from multikueue.core.model.second_names import held_as_second, second_name
 from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, WAITING_STATES, JobReport, JobState
 from multikueued.reports.objects import Chain
 from multikueued.reports.worker_queues import quota_mismatch
 
@@ -223,7 +223,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
     if cluster is None:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
     said = asked.chain.objects.cluster_answers[name]
-    if job.state in (JobState.FINISHED, JobState.FAILED):
+    if job.state in ENDED_STATES:
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
         state = AnswerState(said.state)
