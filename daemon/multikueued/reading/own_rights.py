@@ -71,10 +71,9 @@ class OwnRights:
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained:
         """See `Source`."""
-        target = asked.target
-        job = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
+        job, namespace = await find_job(self.client, asked), asked.target.namespace
         if job.workload is None:
-            return Explained(_without_workload(job, target.namespace))
+            return Explained(_without_workload(job, namespace))
         events, not_read = await self._events_if_permitted(job)
         seen = Seen(
             job.workload,
@@ -86,13 +85,11 @@ class OwnRights:
             others=job.others,
             audience=audience_of(job.objects.unread),
         )
-        return Explained(await explained(self.client, seen, target.namespace), job.workload, job.object)
+        return Explained(await explained(self.client, seen, namespace), job.workload, job.object)
 
     async def events(self, asked: Asked) -> tuple[EventReport, ...]:
         """See `Source`."""
-        target = asked.target
-        job = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
-        return await events_of(self.client, job.about)
+        return await events_of(self.client, (await find_job(self.client, asked)).about)
 
     async def pods(self, asked: Asked) -> PodList:
         """See `Source`."""

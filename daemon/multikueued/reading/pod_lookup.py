@@ -137,9 +137,8 @@ class LocatorOfManager(JobLocator):
         )
 
     async def _found(self) -> ManagerJob:
-        target = self.asked.target
-        self._mark_key = await mark_key(self.manager, target.daemon_namespace)
-        return await find_job(self.manager, self.asked.job, target.namespace, target.daemon_namespace)
+        self._mark_key = await mark_key(self.manager, self.asked.target.daemon_namespace)
+        return await find_job(self.manager, self.asked)
 
     async def _newer(self) -> ManagerJob | None:
         """The job with its Workload as it is now; None: it has to be found, as that one has ended, or is gone."""
