@@ -19,7 +19,7 @@ from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.published import Published
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.remedies.trouble import about_worker, source_names
+from multikueued.reports.remedies.trouble import about_worker
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker, leads_to
 from multikueued.reports.workers import WorkerReport, worker_reports
@@ -197,8 +197,8 @@ class Facts:
 
     def about_worker(self, worker: str, error: str, cause: str, *, connected: bool) -> Finding:
         """Why a worker is not connected, or not usable for a kind, to somebody who asks about no job."""
-        names = source_names(self.objects.clusters_by_name.get(worker))
-        context = {"secrets": self.objects.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
+        secrets, source = self.objects.daemon_namespace, self.objects.said_of(worker).source
+        context = {"secrets": secrets, "job": "JOB", "namespace": "NAMESPACE", **source}
         return about_worker(worker, error, context, connected=connected, cause=cause)
 
     def queues_on(self, worker: str) -> QueuesOnWorker | None:

@@ -13,13 +13,13 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.chain import ChainLink, links_of, managed_by
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.job_findings import EARLIER_RUN, POD_MISSING, findings_of
 from multikueued.reports.jobs import ENDED_STATES, JobReport, JobState, ReportedPlacement, placements
 from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, command_for
-from multikueued.reports.remedies.trouble import is_lost_by_detaching
 from multikueued.reports.seen import Seen
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 
@@ -193,15 +193,15 @@ def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
 
 
 def _move(chain: Chain, job: JobReport) -> NextStep:
-    said, after = chain.objects.cluster_answers.get(job.worker), f"workerLostTimeout {_UNLESS_SET}"
-    if is_lost_by_detaching(job.worker, chain.objects):
+    said, after = chain.objects.said_of(job.worker), f"workerLostTimeout {_UNLESS_SET}"
+    if said.is_lost_by_detaching:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     words = chain.says.by_worker((job.worker,)).get(job.worker)
-    if words is not None and said is None:
+    if words is not None and said.state is WorkerState.MISSING:
         return NextStep(f"{job.worker} {words}")
-    if words is not None and said is not None:
+    if words is not None:
         return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)
-    due = said.since + _LOST_AFTER if said is not None and said.since is not None else None
+    due = said.since + _LOST_AFTER if said.since is not None else None
     return NextStep(f"the job goes to another worker after {after}, unless this one is back before", due)
 
 

@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import changed_at, condition, is_true, message, parse_timestamp, timestamp
+from multikueue.core.model.conditions import changed_at, condition, message, parse_timestamp, timestamp
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
@@ -45,8 +45,6 @@ from multikueued.reports.remedies.trouble import (
     Trouble,
     findings_of_workers,
     found_by,
-    is_lost_by_detaching,
-    source_names,
     taken_away,
     trouble_of,
 )
@@ -209,11 +207,11 @@ def _waits(seen: Seen, where: str) -> Iterator[Finding]:
         yield finding("other-checks", where, told)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    known = [objects.clusters_by_name[name] for name in chain.workers if name in objects.clusters_by_name]
+    known = [objects.cluster_answers[name] for name in chain.workers if name in objects.cluster_answers]
     unrecorded = chain.check_state is CheckState.READY and workloads.cluster_name(seen.workload) is None
     if check in objects.configs_by_check and not known:
         yield finding("no-worker-known", where, told)
-    elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
+    elif unrecorded and len(known) > 1 and all(said.connected for said in known):
         # While a worker is away it may be the one that has it.
         yield finding("recorded-twice", where, told)
 
@@ -326,12 +324,11 @@ def _of_answers(seen: Seen) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
     line, troubles = seen.line, list[Trouble]()
     for answer in seen.answers:
-        worker = answer.worker
-        if not answer.is_trouble or is_lost_by_detaching(worker, seen.objects):
+        worker, said = answer.worker, seen.objects.said_of(answer.worker)
+        if not answer.is_trouble or said.is_lost_by_detaching:
             continue
-        there = seen.objects.names_on(worker).namespace(line.namespace) or line.namespace
-        source = source_names(seen.objects.clusters_by_name.get(worker))
-        words = {**line.words, "secrets": seen.objects.daemon_namespace, **source, "namespace_there": there}
+        there = said.names.namespace(line.namespace) or line.namespace
+        words = {**line.words, "secrets": seen.objects.daemon_namespace, **said.source, "namespace_there": there}
         trouble = trouble_of(
             worker, answer.told, {**words, **answer.about}, connected=answer.is_connected, cause=answer.cause
         )
