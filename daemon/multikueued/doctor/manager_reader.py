@@ -224,10 +224,8 @@ async def _permissions(
         key = ObjectKey("", webhook.configuration_name)
         is_registered = await sight.exists(MUTATING_WEBHOOKS, key, what) is not False
     if webhook.enabled and not webhook.cert_dir:
-        what, key = (
-            "whether the daemon needs the right to create its certificate",
-            ObjectKey(namespace, webhook.service_name),
-        )
+        what = "whether the daemon needs the right to create its certificate"
+        key = ObjectKey(namespace, webhook.service_name)
         has_certificate = await sight.exists(SECRET, key, what) is not False
     asked = [*permissions(on_manager(settings, prepared=is_registered))]
     asked += permissions(in_namespace(settings, prepared=has_certificate), namespace)
