@@ -119,8 +119,8 @@ def explanations() -> dict[str, Seen]:
     waits = saying(offered, f"Offered to worker1, worker2 — worker1: {refused} · worker2: {refused}")
     runs = placed(train, cluster="worker1", checks={CHECK: "Ready"})
     return {
-        "explain: two workers refuse it": Seen(waits, train, fleet(waits), (), NOW, "kueue-system"),
-        "explain: it runs": Seen(runs, train, fleet(runs), (), NOW, "kueue-system"),
+        "explain: two workers refuse it": Seen(waits, train, fleet(waits), (), NOW),
+        "explain: it runs": Seen(runs, train, fleet(runs), (), NOW),
     }
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import abc
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import attrs
 
@@ -30,12 +30,15 @@ def checked(made: type, fields: list[attrs.Attribute[Any]]) -> list[attrs.Attrib
 def _fault(annotation: Any, given: object) -> str:
     """Why it is something else; empty if it is not, or if that is not looked at here."""
     form, parts = get_origin(annotation), get_args(annotation)
-    if form is UnionType:
-        return "" if given is None else _fault(parts[0], given)
-    if form is abc.Callable:
-        count = len(parts[0])
+    if form in (Union, UnionType):
+        if given is None and NoneType in parts:
+            return ""
+        faults = [_fault(part, given) for part in parts if part is not NoneType]
+        return faults[0] if all(faults) else ""
+    if abc.Callable in (form, annotation):
+        count = len(parts[0]) if parts and parts[0] is not ... else None
         return fault_of(given, count, f"{count} argument{'s' if count != 1 else ''}")
-    if form is tuple and attrs.has(parts[0]):
+    if form is tuple and parts and attrs.has(parts[0]):
         if not isinstance(given, tuple):
             return f"is no tuple of {parts[0].__name__}"
         return next((fault for entry in given if (fault := _fault(parts[0], entry))), "")

@@ -14,6 +14,7 @@ import anyio.lowlevel
 import attrs
 import structlog
 
+from multikueue.core.functions import fault_of
 from multikueue.core.machinery.action import Action, seconds_to_wait
 from multikueue.core.machinery.backoff import ITEM_BACKOFF, Backoff
 from multikueue.core.machinery.queue import ChargedQueue, QueueStatistics
@@ -121,8 +122,11 @@ class KeyQueue(Generic[K]):
 
 
 def _has_reconcile(_: object, attribute: attrs.Attribute[object], given: object) -> None:
-    if isinstance(given, type) or not callable(getattr(given, "reconcile", None)):
-        what = f"the class {given.__name__}: make one of it" if isinstance(given, type) else f"{given!r:.100}"
+    what = f"the class {given.__name__}: make one of it" if isinstance(given, type) else f"{given!r:.100}"
+    reconcile = None if isinstance(given, type) else getattr(given, "reconcile", None)
+    if reconcile is not None and (fault := fault_of(reconcile, 1, "a key", is_async=True)):
+        what = f"{what}, whose reconcile {fault}"
+    if reconcile is None or fault:
         raise TypeError(f"{attribute.name}: an object with `async def reconcile(self, key)`, not {what}")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 from unittest import mock
@@ -27,6 +29,7 @@ from multikueue.adapters import (
     TimeToLive,
     rules,
 )
+from multikueue.adapters.checked import checked
 from multikueue.adapters.rules import ALWAYS_DELEGATED, MAX_STATUS, bounded, counters_at_zero, never_finished
 from multikueue.core.model.adapter import JobAdapter, Stamp
 from multikueue.core.model.copies import is_copy_of
@@ -120,6 +123,48 @@ def test_a_part_of_rules_that_is_none_is_told_when_the_row_is_made(rules: Any, s
     with pytest.raises(AdapterError) as refused:
         rules(**said)
     assert str(refused.value).startswith(what)
+
+
+OPTIONAL: Any = vars(typing)["Optional"]
+"""As adapters may write it; this project writes `| None`."""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given", "what"),
+    [
+        (OPTIONAL[Callable[[Json], str]], "status.done", "'status.done' is no function"),
+        (OPTIONAL[Callable[[Json], str]], Renders().active, "is async"),
+        (OPTIONAL[StatusRules], "waits", "'waits' is no StatusRules"),
+        (OPTIONAL[tuple[PodTemplates, ...]], "spec", "'spec' is no tuple of PodTemplates"),
+        (Callable[..., str], "status.done", "'status.done' is no function"),
+        (Callable[..., str], Renders().active, "is async"),
+        (Callable[..., str] | None, 5, "5 is no function"),
+        (Callable, "status.done", "'status.done' is no function"),
+        (Callable[..., str] | StatusRules, 5, "5 is no function"),
+    ],
+)
+def test_a_row_of_an_adapter_says_its_fields_as_python_lets_it(annotation: Any, given: Any, what: str) -> None:
+    """With `Optional` nothing was looked at, and `...` was told as `object of type 'ellipsis' has no len()`."""
+    row = attrs.frozen(type("Own", (), {"__annotations__": {"rule": annotation}}), field_transformer=checked)
+    with pytest.raises(AdapterError) as refused:
+        row(given)
+    assert str(refused.value).startswith("Own.rule: ")
+    assert str(refused.value).endswith(what)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "given"),
+    [
+        (OPTIONAL[Callable[[Json], str]], None),
+        (OPTIONAL[StatusRules], StatusRules()),
+        (Callable[..., str], Renders().finished),
+        (Callable[..., str] | StatusRules, StatusRules()),
+        (tuple[()], ()),
+    ],
+)
+def test_what_a_row_of_an_adapter_may_hold_is_taken(annotation: Any, given: Any) -> None:
+    row = attrs.frozen(type("Own", (), {"__annotations__": {"rule": annotation}}), field_transformer=checked)
+    assert row(given).rule is given
 
 
 @pytest.mark.parametrize(

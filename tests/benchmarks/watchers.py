@@ -168,9 +168,9 @@ async def serving(config: Json) -> AsyncIterator[tuple[Json, Answer]]:
     """The API over HTTP, for everybody: a process of its own."""
     manager = parse_worker_kubeconfig(orjson.dumps(config["kubeconfig"]))
     async with KubeClient(manager, name="manager", options=WHOLE) as client, anyio.create_task_group() as tasks:
-        view = ManagerView(client, utc_now, partial(read_findings, client, "kueue-system"))
+        view = ManagerView(client, utc_now, partial(read_findings, client, "kueue-system"), "kueue-system")
         places = Slots(1 << 16, 1 << 16)
-        handlers = JobHandlers(view, client, OwnRights(), _nowhere, "kueue-system", places, places, places)
+        handlers = JobHandlers(view, client, OwnRights(), _nowhere, places, places, places)
         await tasks.start(view.run)
         application = web.Application()
         handlers.add_to(application)

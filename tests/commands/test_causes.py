@@ -79,7 +79,7 @@ def test_what_waits_is_explained_before_what_somebody_has_switched_off(monkeypat
     monkeypatch.setattr(waiting_jobs, "findings_of", noted)
     listed = (_workload("off", 1, active=False), _workload("late", 3), _workload("early", 2))
     monkeypatch.setattr(ManagerObjects, "dispatched", listed)
-    waiting_jobs.causes(ManagerObjects(workloads=listed), NOW, "kueue-system")
+    waiting_jobs.causes(ManagerObjects(workloads=listed), NOW)
     assert asked == ["early", "late"]
 
 
@@ -169,11 +169,11 @@ def test_a_job_starves_by_those_of_other_namespaces_whoever_asks() -> None:
     gang = waits("gang", minutes=90)
     passed = late(20)
     passed["metadata"]["namespace"] = "other"
-    known = waiting_jobs.causes(fleet(gang, passed), NOW, "kueue-system", "default")
+    known = waiting_jobs.causes(fleet(gang, passed), NOW, "default")
     assert known == {
         ObjectKey.of(gang): "held for more than an hour, while jobs of its queue that came later have started"
     }
-    assert waiting_jobs.causes(fleet(gang, passed), NOW, "kueue-system", "other") == {}
+    assert waiting_jobs.causes(fleet(gang, passed), NOW, "other") == {}
 
 
 @attrs.define

@@ -22,7 +22,7 @@ NOBODY: Any = None
 @pytest.mark.parametrize("text", ["", "job/", "job/%2e%2e", "job/..", "..", "job/a b", "job/--all", "job/$(id)"])
 async def test_what_is_no_name_is_refused_before_anything_is_asked(text: str) -> None:
     with pytest.raises(CommandError, match="names no job: write TYPE/NAME, as job/train-1") as refused:
-        await find_job(NOBODY, text, "default", "kueue-system")
+        await find_job(NOBODY, asked_about(text))
     assert refused.value.exit_code == USAGE
 
 

@@ -94,7 +94,7 @@ def test_the_formats() -> None:
 def some_status() -> StatusReport:
     runs = workload(stored(job("a")), cluster="worker1", checks={"multikueue": "Ready"})
     lost = worker("worker2", "cannot connect: " + "no route " * 15, reason="ClientConnectionFailed")
-    return status_report(fleet(runs, workers=(worker("worker1"), lost)), NOW, "kueue-system")
+    return status_report(fleet(runs, workers=(worker("worker1"), lost)), NOW)
 
 
 def test_status_and_jobs_fit_a_terminal() -> None:

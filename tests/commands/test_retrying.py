@@ -14,7 +14,7 @@ from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
 from multikueued.commands.retry import ask_again
 from multikueued.exits import CommandError
-from tests.commands.breaking import Person, explained
+from tests.commands.breaking import Person, asked_about, explained
 from tests.runtime.fleet import Fleet, now
 
 pytestmark = pytest.mark.looptime
@@ -40,7 +40,7 @@ async def test_a_job_of_a_kind_that_was_not_enabled_runs_once_it_is_and_somebody
             (wrong,) = (await explained(fleet)).findings
             assert "multikueue retry job/job" in wrong.remedy
 
-            done = await ask_again(Person(fleet.manager), "job/job", "default", now(), "kueue-system")
+            done = await ask_again(Person(fleet.manager), asked_about("job/job"), now())
             assert done.told.endswith("the daemon makes job/job active again")
             await anyio.sleep(20)
             assert list(await fleet.running_on()) == ["worker1"]
@@ -61,5 +61,5 @@ async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:
         await fleet.admin.merge_patch(WORKLOAD, key, {"spec": {"active": False}})
         await anyio.sleep(30)
         with pytest.raises(CommandError, match="Inactive"):
-            await ask_again(Person(fleet.manager), "job/job", "default", now(), "kueue-system")
+            await ask_again(Person(fleet.manager), asked_about("job/job"), now())
         assert (await fleet.workload())["spec"]["active"] is False

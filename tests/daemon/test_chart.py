@@ -14,13 +14,16 @@ from multikueue.core.model.names import Json
 from multikueue.errors import Cause
 from multikueued.metrics.hooks import Metrics
 from multikueued.page.port import FILES
-from multikueued.reports.daemon_lease import DaemonReport, daemon_findings
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.remedies.trouble import about_worker
+from tests.reports.objects import NOW
 
 CHART = Path(__file__).parents[2] / "charts" / "multikueued"
 VALUES: Json = yaml.safe_load((CHART / "values.yaml").read_text())
 SCHEMA: Json = json.loads((CHART / "values.schema.json").read_text())
 DASHBOARD: Json = json.loads((CHART / "files" / "dashboard.json").read_text())
+SILENT: Json = {"spec": {"holderIdentity": "multikueue-0"}}
+"""A Lease that was never renewed."""
 ALERTS: Json = yaml.safe_load((CHART / "files" / "alerts.yaml").read_text())
 
 
@@ -90,7 +93,7 @@ def test_alerts_say_it_in_the_words_of_findings() -> None:
     rules = [rule for group in ALERTS["groups"] for rule in group["rules"]]
     said = {rule["alert"]: rule["annotations"]["summary"] for rule in rules}
     lost = about_worker("NAME", "", {}, connected=False, cause=str(Cause.OUT_OF_REACH)).why
-    (silent,) = daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")
+    (silent,) = daemon_findings(SILENT, NOW, "kueue-system")
     assert lost.removeprefix("NAME") in said["MultiKueueWorkerLost"]
     assert silent.why.partition(": ")[2].partition(",")[0] in said["MultiKueueNoLeader"]
 
@@ -148,7 +151,7 @@ def test_templates_use_values_that_exist() -> None:
 
 def test_who_is_told_to_look_for_the_daemons_pods_finds_them() -> None:
     """They are in the release's namespace, under the release's name: neither is known to who reads the Lease."""
-    (silent,) = daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")
+    (silent,) = daemon_findings(SILENT, NOW, "kueue-system")
     (label,) = re.findall(r"kubectl get pods -A -l (\S+)=(\S+)", silent.remedy)
     template = (CHART / "templates" / "deployment.yaml").read_text().partition("  template:\n")[2]
     assert "{}: {}".format(*label) in template

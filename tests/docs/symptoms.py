@@ -22,14 +22,14 @@ from multikueue.core.model.conditions import new_condition, timestamp
 from multikueue.core.model.labels import DETACHED_ANNOTATION, FINDING_LABEL, QUEUE_LABEL, ToldFinding
 from multikueue.core.model.names import Json
 from multikueued.reports.chain import check_findings, queue_findings
-from multikueued.reports.daemon_lease import DaemonReport, daemon_findings
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.events import EventReport
 from multikueued.reports.explanation import explain
 from multikueued.reports.job_findings import MANAGER_RULES, findings_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.job_trouble import NOT_READY, READY, TROUBLE, Sign
 from multikueued.reports.remedies.pod_remedies import BY_REASON, NEED_MISSING, NONE_MADE
-from multikueued.reports.remedies.remedy import Finding, RemedyRule
+from multikueued.reports.remedies.remedy import REMEDIES, Finding, RemedyRule
 from multikueued.reports.remedies.told_findings import TOLD, told_findings
 from multikueued.reports.remedies.trouble import BY_CAUSE, WORKER_RULES, about_worker, found_by, taken_away
 from multikueued.reports.seen import Seen
@@ -49,6 +49,8 @@ CONTEXT: Final[Mapping[str, str]] = {
     "worker": "worker1",
     "workload": "job-train",
 }
+SILENT: Final[Json] = {"spec": {"holderIdentity": "multikueue-0"}}
+"""A Lease that was never renewed."""
 SOURCE: Final = {"secret": "worker1-secret", "profile": "worker1"}
 NEED: Final = {"kind": "ConfigMap", "name": "settings", "user": "job-other"}
 QUEUE: Final = {"kind": "ClusterQueue", "name": "cluster-queue", "missing": "user-queue", "resource": "cpu"}
@@ -155,7 +157,7 @@ def started_early() -> Json:
 
 def explained(made: Json, of: Json = TRAIN) -> Finding:
     """What `multikueue explain` finds."""
-    (finding,) = explain(Seen(made, of, fleet(made), (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, of, fleet(made), (), NOW)).findings
     return finding
 
 
@@ -177,7 +179,7 @@ def _of_configuration() -> tuple[Case, ...]:
     return (
         (
             "`multikueue status` shows workers as they were long ago, and nothing is dispatched",
-            lambda: daemon_findings(DaemonReport("multikueue-0", None, seen=True, alive=False), "kueue-system")[0],
+            lambda: daemon_findings(SILENT, NOW, "kueue-system")[0],
         ),
         (
             "the AdmissionCheck has no condition Active, its ClusterQueue is inactive",
@@ -256,7 +258,7 @@ def _of_workloads() -> tuple[Case, ...]:
 
 
 def _told(id: str, made: Json, of: Json | None = None) -> Finding:
-    findings = findings_of(Seen(made, of, fleet(made), (), NOW, "kueue-system"))
+    findings = findings_of(Seen(made, of, fleet(made), (), NOW))
     return next(finding for finding in findings if finding.id == id)
 
 
@@ -325,10 +327,10 @@ def sections() -> Mapping[str, list[Row]]:
 
 def job_rows() -> Iterator[Row]:
     """What the status of a job says, in the order of the table; and of one that has failed."""
-    remedies = dict.fromkeys(sign.remedy for sign in TROUBLE)
-    for remedy in remedies:
-        seen = dict.fromkeys(shown(sign) for sign in TROUBLE if sign.remedy is remedy)
-        yield Row("; ".join(seen), remedy.about("job/train", "", CONTEXT))
+    rows = dict.fromkeys(sign.row for sign in TROUBLE)
+    for row in rows:
+        seen = dict.fromkeys(shown(sign) for sign in TROUBLE if sign.row == row)
+        yield Row("; ".join(seen), REMEDIES[row].about("job/train", "", CONTEXT))
     kinds = ", ".join(sorted({kind.partition(".")[0] for kind in READY}))
     seen_late = f"its status shows nothing that runs, for 5 min, and needs somebody after 30: {kinds}"
     yield Row(seen_late, NOT_READY.about("job/train", "", CONTEXT))

@@ -258,7 +258,9 @@ def fleet_with_mirrors() -> Facts:
     """What the doctor knows of the stage."""
     clusters = ({"metadata": {"name": "w1"}},)
     settings = Settings(namespace=NAMESPACE, mirror_pods=MirrorPodSettings(logs=True))
-    return Facts(utc_now(), ManagerObjects(clusters=clusters), NAMESPACE, settings, settings_known=True)
+    return Facts(
+        utc_now(), ManagerObjects(clusters=clusters, daemon_namespace=NAMESPACE), settings, settings_known=True
+    )
 
 
 async def tried(here: Stage) -> tuple[str, str]:

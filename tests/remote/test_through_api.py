@@ -18,9 +18,9 @@ from multikueue.kube.log_stream import LogLine
 from multikueue.sandbox.apiserver import Match, Refuse
 from multikueued.api_answers import END, NOTE
 from multikueued.exits import CommandError
-from multikueued.reading.api_log import show_log
 from multikueued.reading.asked import ReportTarget
 from multikueued.reading.log_output import LogSelection
+from multikueued.reading.through_api import show_log
 from tests.remote.test_on_servers import fleet
 
 TARGET = ReportTarget(ClusterConfig("https://manager"), "default", "kueue-system")

@@ -575,7 +575,7 @@ def queue(**changed: Json) -> Json:
 )
 async def test_figures_of_queues_make_no_job_anew(kind: str, old: Json | None, new: Json | None, due: bool) -> None:
     """Kueue writes them with each admission, and there may be ten thousand jobs."""
-    view = ManagerView(cast(Any, NOBODY), lambda: NOW, cast(Any, None))
+    view = ManagerView(cast(Any, NOBODY), lambda: NOW, cast(Any, None), "kueue-system")
     view._by_job[ObjectKey("default", "job.train")] = {ObjectKey("default", "w")}
     view._other_changed(kind, KEY, old, new)
     assert bool(view._due) is due

@@ -22,7 +22,7 @@ def now() -> datetime:
 
 def view_of(*made: Json) -> ManagerView:
     """A view whose informer holds these Workloads."""
-    view = ManagerView(cast(Any, None), now, nothing_published)
+    view = ManagerView(cast(Any, None), now, nothing_published, "kueue-system")
     listed = {ObjectKey.of(workload_made): workload_made for workload_made in made}
     view.informers["workloads"] = cast(Any, listed)
     view._by_job[ObjectKey("default", "job.train")] = {*listed}

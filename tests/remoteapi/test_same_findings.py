@@ -42,8 +42,8 @@ def test_the_page_tells_what_status_and_explain_tell(namespace: str) -> None:
     made = workload(stored(job("train")), nominated=("worker1", "worker2"))
     refused = "insufficient quota for cpu in flavor default-flavor (3 > 1)"
     objects = fleet(saying(made, f"Offered to worker1, worker2 — worker1: {refused} · worker2: {refused}"))
-    shown = overview_of(cast(ManagerView, Watched(objects)), namespace, "kueue-system")["findings"]
-    findings = with_waiting(status_report(objects, NOW, "kueue-system").findings, objects, NOW, "kueue-system")
+    shown = overview_of(cast(ManagerView, Watched(objects)), namespace)["findings"]
+    findings = with_waiting(status_report(objects, NOW).findings, objects, NOW)
 
     assert [finding["id"] for finding in shown] == [finding.id for finding in findings] == ["quota-too-small"]
     assert shown[0]["workers"] == ["worker1", "worker2"]
@@ -54,6 +54,6 @@ def test_the_page_tells_of_a_worker_that_is_gone_under_a_job() -> None:
     """It looked at no job for what is wrong with the fleet."""
     runs = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
     objects = fleet(runs, workers=(worker("worker2"),))
-    shown = overview_of(cast(ManagerView, Watched(objects)), "", "kueue-system")["findings"]
+    shown = overview_of(cast(ManagerView, Watched(objects)), "")["findings"]
     assert [finding["id"] for finding in shown] == ["worker-gone"]
     assert shown[0]["why"].endswith("it has default/job/train")

@@ -72,6 +72,7 @@ def fleet(
         clusters=workers or (worker("worker1"), worker("worker2")),
         cluster_queues=({**queue, "status": {"conditions": [active]}},),
         local_queues=(local,),
+        daemon_namespace="kueue-system",
     )
 
 

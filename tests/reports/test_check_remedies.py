@@ -53,7 +53,7 @@ class Case:
 
     def finding(self, words: str = "words") -> Finding:
         made = saying(self.workload, words) if "admissionChecks" in self.workload["status"] else self.workload
-        findings = explain(Seen(made, self.job, self.objects or fleet(made), (), NOW, "kueue-system")).findings
+        findings = explain(Seen(made, self.job, self.objects or fleet(made), (), NOW)).findings
         return next(finding for finding in findings if finding.id == self.id)
 
 
@@ -99,7 +99,7 @@ def test_no_message_makes_a_finding() -> None:
         "exceeding the maximum execution time",
     ):
         made = saying(WAITS, words)
-        assert explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings == ()
+        assert explain(Seen(made, TRAIN, fleet(made), (), NOW)).findings == ()
 
 
 @pytest.mark.parametrize(("generation", "id"), [(2, "not-taken"), (4, "rejected")])
@@ -108,7 +108,7 @@ def test_a_verdict_counts_until_somebody_makes_the_workload_active_again(generat
     made = judged(workload(TRAIN, quota=False, evicted="DeactivatedDueToAdmissionCheck"), "NotTaken")
     made["spec"]["active"] = False
     made["metadata"]["generation"] = generation
-    (finding,) = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), (), NOW)).findings
 
     assert finding.id == id
 
@@ -120,7 +120,7 @@ class TestADeletedJob:
     LEFT: ClassVar[Json] = {**RUNNING, "metadata": {**RUNNING["metadata"], "ownerReferences": []}}
 
     def gist(self, made: Json) -> list[tuple[str, str, bool]]:
-        findings = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
+        findings = explain(Seen(made, None, fleet(made), (), NOW)).findings
         return [(finding.why, finding.remedy, finding.blocking) for finding in findings if finding.id == "job-deleted"]
 
     def test_what_still_runs_is_told_with_how_it_is_stopped(self) -> None:
@@ -133,4 +133,4 @@ class TestADeletedJob:
         made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"}, finished="OwnerNotFound")
         ((why, _, _),) = self.gist(made)
         assert why == "its job was deleted without it (orphaned), and what ran on a worker was stopped"
-        assert explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).summary == "Its job was deleted."
+        assert explain(Seen(made, None, fleet(made), (), NOW)).summary == "Its job was deleted."

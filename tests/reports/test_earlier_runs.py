@@ -31,7 +31,7 @@ def waits(*runs: EarlierRun, **options: Any) -> Json:
 
 
 def explained(made: Json, now: datetime = NOW) -> Explanation:
-    return explain(Seen(made, TRAIN, fleet(made), (), now, "kueue-system"))
+    return explain(Seen(made, TRAIN, fleet(made), (), now))
 
 
 def test_it_says_what_it_waits_for_since_when_and_what_comes_next() -> None:
@@ -75,9 +75,7 @@ def test_the_node_of_a_pod_that_has_not_ended_is_named_as_the_daemon_has_seen_it
     seen = Published(WorkerFacts("worker1", overdue=(copy,)), NOW)
     findings = config_map("kueue-system", "multikueue-findings", {"worker1": written(seen)})
     made = waits(RUN)
-    (finding,) = explain(
-        Seen(made, TRAIN, attrs.evolve(fleet(made), findings=findings), (), DUE, "kueue-system")
-    ).findings
+    (finding,) = explain(Seen(made, TRAIN, attrs.evolve(fleet(made), findings=findings), (), DUE)).findings
     assert finding.why.endswith(f"; pod train-x on node n1 should have ended at {timestamp(NOW)}: the node may be down")
     assert finding.remedy.startswith("look at that node of worker1; if nothing of it runs, give it up: kubectl ")
 

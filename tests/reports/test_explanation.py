@@ -48,7 +48,7 @@ BOTH = ("worker1", "worker2")
 def explained(
     made: Json, objects: ManagerObjects | None = None, *, of: Json | None = TRAIN, now: datetime = NOW
 ) -> Explanation:
-    return explain(Seen(made, of, objects or fleet(made), (), now, "kueue-system"))
+    return explain(Seen(made, of, objects or fleet(made), (), now))
 
 
 def findings_of(explanation: Explanation, id: str) -> list[Finding]:
@@ -134,7 +134,7 @@ def test_a_refusal_is_told_as_the_check_tells_it() -> None:
     refusal = f'refuses it, is asked again at {timestamp(NOW)}: admission webhook "p" denied the request: no'
     made = saying(workload(TRAIN, nominated=BOTH), f"Offered to worker1, worker2 — worker1: {refusal}")
     said = EventReport("workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "multikueue", "worker1")
-    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW))
 
     assert [(worker.state, worker.told) for worker in explanation.workers] == [("Refused", refusal), ("Offered", "")]
     assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)
@@ -149,7 +149,7 @@ def test_an_event_is_not_believed_where_the_check_says_something_else_of_that_wo
     forged = EventReport(
         "workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "anybody", "worker1", cause=Cause.NAME_TAKEN
     )
-    (finding,) = explain(Seen(made, TRAIN, fleet(made), (forged,), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), (forged,), NOW)).findings
 
     assert (finding.id, finding.where) == ("local-queue-missing", "worker1")
     assert "delete" not in finding.remedy
@@ -173,10 +173,8 @@ def test_when_a_worker_that_refuses_is_asked_again_is_a_fact_of_the_event() -> N
     due = NOW + timedelta(minutes=5)
     made = workload(TRAIN, nominated=BOTH)
     said = EventReport("workload/x", "Warning", "MultiKueue", "no", NOW, NOW, 1, "multikueue", "worker1", due)
-    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
-    late = explain(
-        Seen(made, TRAIN, fleet(made), (attrs.evolve(said, asked_again=NOW - timedelta(seconds=1)),), NOW, "")
-    )
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW))
+    late = explain(Seen(made, TRAIN, fleet(made), (attrs.evolve(said, asked_again=NOW - timedelta(seconds=1)),), NOW))
 
     assert [worker.next_attempt for worker in explanation.workers] == [due, None]
     (step,) = [step for step in explanation.next if step.at is not None]
@@ -190,7 +188,7 @@ def test_a_webhook_that_is_down_there_is_told_before_the_check_tells_it() -> Non
     words = 'Internal error occurred: failed calling webhook "vworkload.kb.io": no endpoints available'
     due = NOW + timedelta(seconds=50)
     said = EventReport("workload/x", "Warning", "MultiKueue", words, NOW, NOW, 1, "multikueue", "worker1", due)
-    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW, "kueue-system"))
+    explanation = explain(Seen(made, TRAIN, fleet(made), (said,), NOW))
 
     assert [answer.state for answer in explanation.workers] == ["Refused", "Offered"]
     (down,) = explanation.findings
@@ -522,7 +520,7 @@ def test_a_job_that_was_deactivated_by_hand_was_not_rejected_whatever_was_said_b
     made["spec"]["active"] = False
     note = "Jobs of this kind are not dispatched: add it"
     event = EventReport("workload/x", "Warning", "MultiKueue", note, NOW, NOW, 1, "multikueue")
-    explanation = explain(Seen(made, TRAIN, fleet(made), (event,), NOW, "kueue-system"))
+    explanation = explain(Seen(made, TRAIN, fleet(made), (event,), NOW))
 
     assert [finding.id for finding in explanation.findings] == ["inactive"]
 
@@ -759,7 +757,7 @@ def test_who_may_not_read_the_cluster_queue_is_told_that_it_admits_no_jobs() -> 
         local_queues=({**local, "status": {"conditions": [stopped]}},),
         unread=unread,
     )
-    explanation = explain(Seen(made, TRAIN, hidden, (), NOW, "kueue-system", audience=Audience.SUBMITTER))
+    explanation = explain(Seen(made, TRAIN, hidden, (), NOW, audience=Audience.SUBMITTER))
 
     (wrong,) = explanation.findings
     assert (wrong.id, wrong.where, wrong.blocking) == ("queue-inactive", "LocalQueue user-queue", True)
@@ -780,7 +778,7 @@ def test_a_job_that_waits_has_the_doctors_remedy_for_its_queue_there() -> None:
     )
     stopped = attrs.evolve(seen, object="ClusterQueue cluster-queue", workers=BOTH)
     other = attrs.evolve(seen, object="ClusterQueue of-others", workers=BOTH)
-    explanation = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system", fleet=(stopped, other)))
+    explanation = explain(Seen(made, TRAIN, objects, (), NOW, fleet=(stopped, other)))
 
     (wrong,) = explanation.findings
     assert (wrong.id, wrong.remedy, wrong.blocking) == (stopped.id, stopped.remedy, True)
@@ -805,7 +803,7 @@ def test_a_job_that_kueue_lets_run_here_is_not_said_to_wait_for_a_worker(delegat
     unread = frozenset({CLUSTER_QUEUE, ADMISSION_CHECK, MULTIKUEUE_CONFIG, MULTIKUEUE_CLUSTER})
     hidden = changed(fleet(made), cluster_queues=(), checks=(), configs=(), clusters=(), unread=unread)
     of = TRAIN if delegated else {**TRAIN, "spec": {**TRAIN["spec"], "managedBy": None}}
-    explanation = explain(Seen(made, of, hidden, (), NOW, "kueue-system", audience=Audience.SUBMITTER))
+    explanation = explain(Seen(made, of, hidden, (), NOW, audience=Audience.SUBMITTER))
 
     assert (explanation.job.state, explanation.next) == (JobState.LOCAL, ())
     (wrong,) = explanation.findings

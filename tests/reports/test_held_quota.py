@@ -28,7 +28,7 @@ def queued(words: str = "insufficient unused quota for cpu in flavor f, 2 more n
 def held(*others: Json, named: bool | None = True, made: Json | None = None) -> list[Finding]:
     """What is found of a job that waits behind these."""
     waiting = made or queued()
-    seen = Seen(waiting, None, fleet(waiting, *others), (), NOW, "kueue-system", others_named=named)
+    seen = Seen(waiting, None, fleet(waiting, *others), (), NOW, others_named=named)
     return [finding for finding in explain(seen).findings if finding.id == "quota-held"]
 
 

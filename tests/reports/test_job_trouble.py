@@ -36,7 +36,7 @@ def saying(type: str, reason: str = "", message: str = "", *, status: bool = Tru
 
 
 def explained(of: Json, after: timedelta = timedelta(0), made: Json = RUNNING) -> Explanation:
-    return explain(Seen(made, of, fleet(made), (), NOW + after, "kueue-system"))
+    return explain(Seen(made, of, fleet(made), (), NOW + after))
 
 
 def serving(field: str, **application: str) -> Json:

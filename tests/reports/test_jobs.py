@@ -175,7 +175,7 @@ def test_the_status_of_a_fleet() -> None:
     runs = workload(stored(job("a")), cluster="worker1", checks={CHECK: "Ready"})
     queued = workload(stored(job("b")), quota=False)
     lost = worker("worker2", "connect: connection refused", reason="ClientConnectionFailed")
-    status = status_report(fleet(runs, queued, workers=(worker("worker1"), lost)), NOW, "kueue-system")
+    status = status_report(fleet(runs, queued, workers=(worker("worker1"), lost)), NOW)
 
     assert status.totals == {"Queued": 1, "Running": 1}
     (queue,) = status.queues
@@ -188,7 +188,7 @@ def test_the_status_of_a_fleet() -> None:
 
 def test_the_status_counts_pods_that_are_shown_and_refused() -> None:
     """As the daemon has published it; where it shows none, nothing is said."""
-    none = status_report(fleet(workers=(worker("worker1"),)), NOW, "kueue-system")
+    none = status_report(fleet(workers=(worker("worker1"),)), NOW)
     assert (none.mirrors, mirrors_lines(none)) == (None, [])
     counts = {"worker1": ShownPods(12), "worker2": ShownPods(3, 2), "removed": ShownPods(7, 7)}
     documents = {name: written(Published(WorkerFacts(name, mirrors=count), NOW)) for name, count in counts.items()}
@@ -196,7 +196,7 @@ def test_the_status_counts_pods_that_are_shown_and_refused() -> None:
         fleet(workers=(worker("worker1"), worker("worker2"))),
         findings=config_map("multikueue", "multikueue-findings", documents),
     )
-    status = status_report(objects, NOW, "kueue-system")
+    status = status_report(objects, NOW)
     assert status.mirrors == ShownPods(15, 2)
     assert mirrors_lines(status) == ["Pods shown: 15 (2 refused; events PodNotShown on their jobs say why)"]
     assert mirrors_lines(attrs.evolve(status, mirrors=ShownPods(4))) == ["Pods shown: 4"]
@@ -206,7 +206,7 @@ def test_workers_that_nobody_uses_or_that_lack_a_kind_need_nobody_at_once() -> N
     lost = worker("unused", "cannot connect: refused", reason="ClientConnectionFailed")
     gone = {"RayJob.v1.ray.io": "the server could not find the requested resource"}
     degraded = worker("worker1", facts=ConnectionFacts(unusable=gone, is_manager=False))
-    status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW, "kueue-system")
+    status = status_report(fleet(workers=(degraded, lost), listed=("worker1",)), NOW)
 
     assert [(finding.where, finding.blocking) for finding in status.findings] == [("unused", False), ("worker1", False)]
 
@@ -215,7 +215,7 @@ def test_an_inactive_queue_says_why() -> None:
     objects = fleet()
     stopped_condition = new_condition("Active", False, "Stopped", "is stopped", now=NOW)
     stopped = {**objects.cluster_queues[0], "status": {"conditions": [stopped_condition]}}
-    status = status_report(attrs.evolve(objects, cluster_queues=(stopped,)), NOW, "kueue-system")
+    status = status_report(attrs.evolve(objects, cluster_queues=(stopped,)), NOW)
     assert [(queue.active, queue.message) for queue in status.queues] == [(False, "is stopped")]
 
 

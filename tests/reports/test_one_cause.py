@@ -134,8 +134,8 @@ def test_a_credential_that_ends_soon_is_not_why_it_is_refused_now() -> None:
 
 def status_of(objects: ManagerObjects) -> list[tuple[str, tuple[str, ...]]]:
     """Id and workers of what `multikueue status` finds."""
-    report = status_report(objects, NOW, "kueue-system")
-    findings = with_waiting(report.findings, objects, NOW, "kueue-system")
+    report = status_report(objects, NOW)
+    findings = with_waiting(report.findings, objects, NOW)
     return [(finding.id, finding.workers) for finding in findings if finding.workers]
 
 
@@ -149,7 +149,7 @@ def status_of(objects: ManagerObjects) -> list[tuple[str, tuple[str, ...]]]:
 )
 def test_explain_and_status_tell_a_cause_once(words: str, id: str) -> None:
     made = told_by(words, *BOTH)
-    findings = explain(Seen(made, None, fleet(made), (), NOW, "kueue-system")).findings
+    findings = explain(Seen(made, None, fleet(made), (), NOW)).findings
 
     assert [(finding.id, finding.workers) for finding in findings if finding.workers] == [(id, BOTH)]
     assert status_of(fleet(made)) == [(id, BOTH)]
@@ -169,7 +169,7 @@ def test_a_remedy_for_many_workers_stays_short() -> None:
     reasons = " · ".join(f"{name}: LocalQueue user-queue doesn't exist" for name in names)
     made = saying(made, f"Offered to {', '.join(names)} — {reasons}")
     objects = fleet(made, workers=tuple(map(worker, names)), listed=names)
-    (finding,) = explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, None, objects, (), NOW)).findings
 
     assert finding.workers == names
     assert finding.remedy.count("multikueue queues mirror") == 3

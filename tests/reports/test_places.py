@@ -88,18 +88,16 @@ def test_a_job_that_later_ones_have_passed_for_an_hour_needs_somebody(
     """Gangs starved without a word: what is free was always given to what fits."""
     gang = waits("gang", minutes=held)
     objects = fleet(gang, *([late(other)] if other is not None else []))
-    (seen,) = [status_report(objects, NOW, "multikueue")]
+    (seen,) = [status_report(objects, NOW)]
     findings = [finding for finding in seen.findings if finding.id == "starving"]
 
     assert [(finding.where.endswith("gang"), finding.blocking) for finding in findings] == (
         [(True, True)] if is_starving else []
     )
     assert all("giveUp" in finding.remedy for finding in findings)
-    assert [
-        finding.id
-        for finding in explain(Seen(gang, None, objects, (), NOW, "multikueue")).findings
-        if finding in findings
-    ] == ["starving"] * is_starving
+    assert [finding.id for finding in explain(Seen(gang, None, objects, (), NOW)).findings if finding in findings] == [
+        "starving"
+    ] * is_starving
 
 
 def test_only_those_count_that_share_a_worker() -> None:
@@ -137,7 +135,7 @@ def test_as_text() -> None:
     header, row = jobs_table([line], NOW, None, wide=True, everywhere=False, users=False)
     assert dict(zip(header.split(), row.split(), strict=False)).items() >= {"PLACE": "2", "START": "3m-18m"}.items()
 
-    seen = Seen(held, None, fleet(held), (), NOW, "kueue-system", waiting=known)
+    seen = Seen(held, None, fleet(held), (), NOW, waiting=known)
     text = explanation_lines(explain(seen), NOW, 160)
     assert "Place 2 of those held that share a worker with it." in text
     assert "Four of five such jobs that had waited so long started 3m-18m from now." in text

@@ -54,7 +54,7 @@ def of_refusal(words: str, cause: Cause, facts: Mapping[str, str] = NEED) -> tup
 
 
 def explained(made: Json) -> tuple[Finding, ...]:
-    return explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system")).findings
+    return explain(Seen(made, TRAIN, fleet(made), (), NOW)).findings
 
 
 def gist(findings: tuple[Finding, ...]) -> list[tuple[str, str, str]]:
@@ -82,10 +82,10 @@ def test_an_event_tells_the_cause_before_the_check_does(words: str) -> None:
         "note": words,
     }
     told_by = event_reports([event], [made])
-    (finding,) = explain(Seen(made, TRAIN, fleet(made), told_by, NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), told_by, NOW)).findings
     assert (finding.id, finding.told) == ("dependency-foreign", words)
     without = event_reports([{**event, "metadata": {**event["metadata"], "annotations": {}}}], [made])
-    (finding,) = explain(Seen(made, TRAIN, fleet(made), without, NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(made, TRAIN, fleet(made), without, NOW)).findings
     assert finding.id == "unknown"
 
 
@@ -108,8 +108,8 @@ def of_loss(words: str, cause: Cause | None) -> tuple[Finding, ...]:
     lost = worker("worker1", words, reason=reason, facts=facts)
     made = workload(TRAIN, cluster="worker1", checks={CHECK: "Ready"})
     objects = fleet(made, workers=(lost, worker("worker2")))
-    findings = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
-    assert gist(findings) == gist(status_report(objects, NOW, "kueue-system").findings)
+    findings = explain(Seen(made, TRAIN, objects, (), NOW)).findings
+    assert gist(findings) == gist(status_report(objects, NOW).findings)
     return findings
 
 
@@ -122,7 +122,7 @@ def test_a_loss_that_is_reworded_has_the_same_remedy(cause: Cause, words: str) -
 def test_of_a_daemon_that_tells_no_cause_the_reason_alone_tells() -> None:
     assert [finding.id for finding in of_loss(LOST[Cause.NO_ANSWER], None)] == ["worker-not-connected"]
     unreadable = worker("worker1", "words", reason="AnswersUnreadable")
-    (finding,) = status_report(fleet(workers=(unreadable,), listed=("worker1",)), NOW, "kueue-system").findings
+    (finding,) = status_report(fleet(workers=(unreadable,), listed=("worker1",)), NOW).findings
     assert finding.id == "answers-unreadable"
 
 
@@ -132,15 +132,15 @@ def test_a_kind_that_cannot_be_used_has_the_same_remedy_however_it_is_said(cause
     facts = ConnectionFacts(unusable={"Job.v1.batch": words}, causes={"Job.v1.batch": cause}, is_manager=False)
     made = workload(TRAIN, nominated=("worker1",))
     objects = fleet(made, workers=(worker("worker1", facts=facts), worker("worker2")))
-    findings = explain(Seen(made, TRAIN, objects, (), NOW, "kueue-system")).findings
+    findings = explain(Seen(made, TRAIN, objects, (), NOW)).findings
     assert [finding.id for finding in findings] == [BY_CAUSE[cause].id]
-    assert [finding.id for finding in status_report(objects, NOW, "kueue-system").findings] == [BY_CAUSE[cause].id]
+    assert [finding.id for finding in status_report(objects, NOW).findings] == [BY_CAUSE[cause].id]
 
 
 def test_a_refusal_is_one_where_no_event_of_it_may_be_read_either() -> None:
     """An event is kept for an hour, and not everybody may read it; the check and the page tell the same after that."""
     made = refused(offered(REWORDED), worker1=RefusalFacts(Cause.NAME_TAKEN))
-    explanation = explain(Seen(made, TRAIN, fleet(made), (), NOW, "kueue-system"))
+    explanation = explain(Seen(made, TRAIN, fleet(made), (), NOW))
     first = explanation.workers[0]
     assert (first.state, first.source, first.told) == ("Refused", "check", REWORDED)
     assert any(step.text.startswith("worker1: asked again by itself") for step in explanation.next)

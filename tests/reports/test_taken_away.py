@@ -28,7 +28,7 @@ LOST = ConnectionFacts(error="refused")
 
 
 def explained(objects: ManagerObjects, of: Json = RUNNING) -> Explanation:
-    return explain(Seen(of, TRAIN, objects, (), NOW, "kueue-system"))
+    return explain(Seen(of, TRAIN, objects, (), NOW))
 
 
 def detached(
@@ -63,7 +63,7 @@ def test_that_it_cannot_be_reached_follows_from_its_detaching() -> None:
         objects = detached(facts)
         told = [finding.id for finding in explained(objects).findings]
         assert [one for one in told if one != "worker-detached"] == ids
-        told = [finding.id for finding in fleet_findings(objects, NOW, "kueue-system")]
+        told = [finding.id for finding in fleet_findings(objects, NOW)]
         assert [one for one in told if one.startswith("cluster-profile")] == ids
 
 

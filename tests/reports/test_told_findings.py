@@ -90,6 +90,6 @@ def test_explain_tells_it_of_a_job_that_runs() -> None:
         "eventTime": timestamp(NOW),
     }
     events = event_reports([event], [{"kind": "Workload", **RUNNING}])
-    explanation = explain(Seen(RUNNING, TRAIN, fleet(RUNNING), events, NOW, "kueue-system"))
+    explanation = explain(Seen(RUNNING, TRAIN, fleet(RUNNING), events, NOW))
     assert [(finding.id, finding.told) for finding in explanation.findings] == [("contested-field", NOTE)]
     assert explanation.summary == 'It runs on worker cluster "worker1".'

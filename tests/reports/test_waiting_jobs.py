@@ -24,7 +24,7 @@ def test_whether_others_have_started_is_read_once_for_all_that_wait(monkeypatch:
         return waited(workload)
 
     monkeypatch.setattr(kueue_objects, "waited", counted)
-    assert not list(why_jobs_wait(fleet(*many), NOW, "kueue-system"))
+    assert not list(why_jobs_wait(fleet(*many), NOW))
 
     assert len(asked) == len(many)
 
@@ -42,5 +42,5 @@ def test_what_its_submitter_cannot_mend_is_the_operators_in_the_status_too(words
     conditions = [new_condition("QuotaReserved", False, "Pending", words, now=NOW)]
     objects = fleet({**made, "status": {"conditions": conditions}})
 
-    (wrong,) = with_waiting((), objects, NOW, "kueue-system")
+    (wrong,) = with_waiting((), objects, NOW)
     assert wrong.blocking is blocking

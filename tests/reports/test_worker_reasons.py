@@ -68,12 +68,12 @@ def test_a_name_for_which_a_kueue_has_no_room_is_told_with_its_way_out(
     kueues = {f"worker{number}": WorkerKueue((0, minor)) for number, minor in enumerate(versions, 1)}
     documents = {name: written(Published(WorkerFacts(name, kueue=kueue), NOW)) for name, kueue in kueues.items()}
     objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "findings", documents))
-    told = explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings
+    told = explain(Seen(made, None, objects, (), NOW)).findings
 
     found = {finding.id: finding.blocking for finding in told}
     assert found.get("name-too-long") is blocking
     short = workload(stored(job("train")))
-    assert explain(Seen(short, None, objects, (), NOW, "kueue-system")).findings == ()
+    assert explain(Seen(short, None, objects, (), NOW)).findings == ()
 
 
 def reasons(
@@ -86,7 +86,7 @@ def reasons(
     workers = (first or worker("worker1"), worker("worker2"))
     findings = config_map("kueue-system", "multikueue-findings", seen or {})
     objects = attrs.evolve(fleet(made, *others, workers=workers), findings=findings)
-    explanation = explain(Seen(made, None, objects, (), NOW, "kueue-system"))
+    explanation = explain(Seen(made, None, objects, (), NOW))
     return [(worker.reason, worker.told) for worker in explanation.workers]
 
 
@@ -165,9 +165,9 @@ def test_nothing_is_reckoned_for_another_dispatcher_nor_once_a_worker_has_it() -
 def test_that_no_worker_may_ever_take_it_needs_somebody() -> None:
     """Not while one may, or only has no room."""
     nobody, full = waiting(says={NAMES: "worker3"}), {"worker2": document("worker2", queue("4", "4"))}
-    (finding,) = explain(Seen(nobody, None, fleet(nobody), (), NOW, "kueue-system")).findings
+    (finding,) = explain(Seen(nobody, None, fleet(nobody), (), NOW)).findings
     assert (finding.id, finding.blocking) == ("narrowed-out", True)
     assert finding.told == "worker1: the job does not name it; worker2: the job does not name it"
     made = waiting(says={NAMES: "worker2"})
     objects = attrs.evolve(fleet(made), findings=config_map("kueue-system", "multikueue-findings", full))
-    assert explain(Seen(made, None, objects, (), NOW, "kueue-system")).findings == ()
+    assert explain(Seen(made, None, objects, (), NOW)).findings == ()

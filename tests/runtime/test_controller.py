@@ -301,6 +301,27 @@ def test_a_reconciler_that_is_none_is_refused(given: Any) -> None:
         Controller("test", given)
 
 
+class WithoutAsync:
+    def reconcile(self, key: str) -> Action | None:
+        raise NotImplementedError
+
+
+class WithoutKey:
+    async def reconcile(self) -> Action | None:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(
+    ("given", "why"), [(WithoutAsync(), "is not async"), (WithoutKey(), "does not take a key")], ids=["async", "key"]
+)
+def test_a_reconcile_that_cannot_be_awaited_with_a_key_is_told_when_the_controller_is_made(
+    given: Any, why: str
+) -> None:
+    """Each key failed, as `object NoneType can't be used in 'await' expression`."""
+    with pytest.raises(TypeError, match=rf"`async def reconcile\(self, key\)`, not .*, whose reconcile {why}"):
+        Controller("test", given)
+
+
 async def test_a_cancellation_that_nobody_asked_for_is_a_failure_of_its_key_alone() -> None:
     """As of a future that the reconciler waits for. The controller ended, without a word."""
 

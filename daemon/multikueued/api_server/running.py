@@ -110,13 +110,13 @@ async def running(options: Options) -> AsyncIterator[int]:
         certificate = await _certificate(options, client, tls)
         workers = ReadableWorkers(client, options.namespace, options.workers)
         lease = partial(client.get, LEASE, options.lease)
-        view = ManagerView(whole, utc_now, partial(client.get, CONFIG_MAP, options.findings), read_lease=lease)
+        findings, where = partial(client.get, CONFIG_MAP, options.findings), options.marks.namespace
+        view = ManagerView(whole, utc_now, findings, where, read_lease=lease)
         jobs = JobHandlers(
             view,
             client,
             ReviewedRights(client.create, FrontProxyCallers(tls)),
             partial(LocatorOfTenant, workers, options.origin, options.marks),
-            options.marks.namespace,
             logs=Slots(options.streams, options.streams_per_user),
             lists=Slots(options.streams, options.streams_per_user, "lists"),
             watches=Slots(WATCHES, WATCHES_PER_USER, "watches"),

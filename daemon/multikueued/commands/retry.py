@@ -19,6 +19,7 @@ from multikueued.clusters import ClusterClient
 from multikueued.commands.options import JOB_NAME, OUTPUT, Format, target_of, target_options
 from multikueued.commands.report_runner import Printed, run
 from multikueued.exits import FINDING, NOT_FOUND, CommandError
+from multikueued.reading.asked import Asked
 from multikueued.reading.job_lookup import ManagerJob, find_job
 from multikueued.reading.manager_lists import job_resource
 from multikueued.reports.jobs import WAITING_STATES, JobState, state_of
@@ -53,19 +54,19 @@ def retry_command(job: str, output: Format, **options: Any) -> None:
     target = target_of(options)
 
     printed = Printed[Retried](
-        lambda client, now: ask_again(client, job, target.namespace, now, target.daemon_namespace),
+        lambda client, now: ask_again(client, Asked(job, target), now),
         lambda done, *_: [done.told],
     )
     raise SystemExit(run(target, printed, output))
 
 
-async def ask_again(client: ClusterClient, job: str, namespace: str, now: datetime, daemon_namespace: str) -> Retried:
+async def ask_again(client: ClusterClient, asked: Asked, now: datetime) -> Retried:
     """Write the annotation.
 
     Raises:
         CommandError: there is no such job, or nothing to ask again.
     """
-    manager_job = await find_job(client, job, namespace, daemon_namespace)
+    manager_job = await find_job(client, asked)
     if manager_job.workload is None and not (manager_job.object is not None and WORKLOAD in manager_job.objects.unread):
         raise CommandError(f"{manager_job.name} has no Workload: {_explained(manager_job)} why", NOT_FOUND)
     state = _state(manager_job.workload, manager_job) if manager_job.workload is not None else None
@@ -83,7 +84,7 @@ async def ask_again(client: ClusterClient, job: str, namespace: str, now: dateti
     if rejected:
         done = f"{manager_job.name} is active again" if active else f"the daemon makes {manager_job.name} active again"
     done = f"wrote {RETRY_ANNOTATION}={timestamp(now)} on {where}: {done}"
-    return Retried(manager_job.name, namespace, workload, now, done)
+    return Retried(manager_job.name, asked.target.namespace, workload, now, done)
 
 
 def _explained(manager_job: ManagerJob) -> str:

@@ -61,9 +61,9 @@ def status(output: Format, watch: bool, **options: Any) -> None:
 async def gather_status(client: ClusterClient, now: datetime, daemon_namespace: str) -> StatusReport:
     """Read the manager and report."""
     objects = await read_objects(client, "", daemon_namespace)
-    report = status_report(objects, now, daemon_namespace)
+    report = status_report(objects, now)
     words = await own_words(client, job_reports(objects.chains, JobFilter()), now)
-    findings = with_waiting(report.findings, objects, now, daemon_namespace)
+    findings = with_waiting(report.findings, objects, now)
     return attrs.evolve(report, findings=(*findings, *in_sum(words.troubles)), not_checked=words.not_checked)
 
 

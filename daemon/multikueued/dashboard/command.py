@@ -176,14 +176,13 @@ async def in_process(
         pace: how quickly sums follow; None: as a server's.
     """
     pace = pace or Pace()
-    published = partial(read_findings, client, target.daemon_namespace)
-    lease = partial(read_lease, client, target.daemon_namespace)
-    view = ManagerView(client, utc_now, published, namespace, unread, pace.published, History(pace.history), lease)
+    where = target.daemon_namespace
+    published, lease = partial(read_findings, client, where), partial(read_lease, client, where)
+    history = History(pace.history)
+    view = ManagerView(client, utc_now, published, where, namespace, unread, pace.published, history, lease)
     locate = partial(_located, client, target)
     places = Slots(64, 64, "answers")
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(view.run)
-        yield JobHandlers(
-            view, client, OwnRights(), locate, target.daemon_namespace, places, places, places, kept=pace.sums
-        )
+        yield JobHandlers(view, client, OwnRights(), locate, places, places, places, kept=pace.sums)
         tasks.cancel_scope.cancel()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from enum import Enum
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -18,7 +19,7 @@ from multikueued.reports.jobs import WAITING_STATES, state_of
 from multikueued.reports.objects import Chain, ManagerObjects
 from multikueued.reports.published import Published
 from multikueued.reports.remedies.remedy import Finding
-from multikueued.reports.remedies.trouble import about_worker, source_names
+from multikueued.reports.remedies.trouble import about_worker
 from multikueued.reports.worker_facts import ClockBound, KubeconfigFacts, NotChecked, Permission, WorkerFacts
 from multikueued.reports.worker_queues import QueuesOnWorker, leads_to
 from multikueued.reports.workers import WorkerReport, worker_reports
@@ -87,18 +88,24 @@ class MirrorFacts:
     way: MirrorWay | None = None
 
 
+class Unread(Enum):
+    """Where the daemon's settings are, for whoever has not read them."""
+
+    NAMED_BY_READER = "FILE"
+    """Who types a command names the file: this stands for it."""
+
+
 @attrs.frozen(slots=False)
 class Facts:
     """All that was read."""
 
     now: datetime
     objects: ManagerObjects
-    daemon_namespace: str
     settings: Settings
     """The daemon's, or the defaults."""
     settings_known: bool = False
     """Whether they are the daemon's."""
-    settings_source: Path | ObjectKey | None = None
+    settings_source: Path | ObjectKey | Unread | None = None
     """Their file or ConfigMap; None: the defaults are assumed, for whatever is asked."""
     installations: tuple[Installation, ...] = ()
     """Those of the chart whose settings could be read."""
@@ -139,16 +146,15 @@ class Facts:
     not_checked: tuple[NotChecked, ...] = ()
 
     @classmethod
-    def on_manager(cls, objects: ManagerObjects, now: datetime, daemon_namespace: str) -> Facts:
+    def on_manager(cls, objects: ManagerObjects, now: datetime) -> Facts:
         """What stands on the manager, with what the daemon has published there; the manager's clock is taken for right.
 
         Args:
             objects: of the manager.
             now: the wall clock.
-            daemon_namespace: where the daemon has its Lease and Secrets.
         """
-        unread = Path("FILE")  # what is published is so by settings that are not read here
-        facts = cls(now, objects, daemon_namespace, Settings(), settings_source=unread, clock=ClockBound(0.0, 0.0))
+        unread, clock = Unread.NAMED_BY_READER, ClockBound(0.0, 0.0)  # what is published is so by settings of its own
+        facts = cls(now, objects, Settings(), settings_source=unread, clock=clock)
         return facts.with_published(objects.published)
 
     def with_published(self, known: Mapping[str, Published]) -> Facts:
@@ -191,8 +197,8 @@ class Facts:
 
     def about_worker(self, worker: str, error: str, cause: str, *, connected: bool) -> Finding:
         """Why a worker is not connected, or not usable for a kind, to somebody who asks about no job."""
-        names = source_names(self.objects.clusters_by_name.get(worker))
-        context = {"secrets": self.daemon_namespace, "job": "JOB", "namespace": "NAMESPACE", **names}
+        secrets, source = self.objects.daemon_namespace, self.objects.said_of(worker).source
+        context = {"secrets": secrets, "job": "JOB", "namespace": "NAMESPACE", **source}
         return about_worker(worker, error, context, connected=connected, cause=cause)
 
     def queues_on(self, worker: str) -> QueuesOnWorker | None:

@@ -60,31 +60,29 @@ def shown_pods(objects: ManagerObjects) -> ShownPods | None:
     return ShownPods(sum(mirrors.shown for mirrors in counts), sum(mirrors.refused for mirrors in counts))
 
 
-def fleet_findings(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> list[Finding]:
+def fleet_findings(objects: ManagerObjects, now: datetime) -> list[Finding]:
     """What `multikueue doctor` finds wrong, as far as the manager tells it, what the daemon has published included.
 
     Args:
         objects: of the manager.
         now: the wall clock.
-        daemon_namespace: where the daemon has its Lease and Secrets.
     """
-    facts = Facts.on_manager(objects, now, daemon_namespace)
+    facts = Facts.on_manager(objects, now)
     findings = once(*(check.findings(facts) for check in _OF_FLEET))
     return [finding for finding in findings if finding.severity is not Severity.INFO]
 
 
-def status_report(objects: ManagerObjects, now: datetime, daemon_namespace: str) -> StatusReport:
+def status_report(objects: ManagerObjects, now: datetime) -> StatusReport:
     """Report the fleet.
 
     Args:
         objects: of the manager.
         now: the wall clock.
-        daemon_namespace: where the daemon has its Lease and Secrets.
     """
     jobs = [*map(job_report, objects.chains)]
     totals = dict(sorted(Counter(str(job.state) for job in jobs).items()))
     workers, queues = worker_reports(objects, jobs), queue_reports(objects, jobs)
-    findings = [*fleet_findings(objects, now, daemon_namespace), *without_queue(objects)]
+    findings = [*fleet_findings(objects, now), *without_queue(objects)]
     findings += islice(starving(objects, now), MOST)
     daemon = daemon_report(objects.lease, now)
     return StatusReport(now, daemon, workers, queues, totals, tuple(findings), shown_pods(objects))

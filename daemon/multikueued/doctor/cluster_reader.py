@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Set
-from typing import Final
+from collections.abc import Awaitable, Collection, Iterable, Set
+from typing import Final, TypeVar
 
 import attrs
 
@@ -22,6 +22,10 @@ from multikueued.serving.reviews import ACCESS_REVIEW, SELF_REVIEW, WHO_AM_I, re
 MANAGER: Final = "the manager"
 AT_ONCE: Final = 6
 """Reviews that are asked at the same time."""
+ONE_ALONE: Final = (Forbidden, Unreadable, ServerFault, NotFound)
+"""Errors that keep one thing of a server from being seen, and tell nothing of the others."""
+
+R = TypeVar("R")
 
 
 @attrs.define(eq=False)
@@ -41,7 +45,7 @@ class Sight:
 
     def noted(self, what: str, resource: Resource, error: ApiError) -> bool:
         """Whether only this list cannot be read, which is noted; else nothing can."""
-        if isinstance(error, Forbidden | Unreadable | ServerFault | NotFound):
+        if isinstance(error, ONE_ALONE):
             self.blind(what, why_unread(error, "list", resource, self.whose))
             return True
         return False
@@ -52,12 +56,8 @@ class Sight:
         Raises:
             ApiError: the server does not answer, or does not accept the credentials.
         """
-        try:
-            return tuple((await self.client.list(resource, label_selector=label_selector)).items)
-        except ApiError as error:
-            if self.noted(what, resource, error):
-                return None
-            raise
+        listed = await self._seen(self.client.list(resource, label_selector=label_selector), what, "list", resource)
+        return tuple(listed.items) if listed is not None else None
 
     async def get(self, resource: Resource, key: ObjectKey, what: str) -> Json | None:
         """An object; None: it may not be read, or does not exist, which both are noted.
@@ -65,11 +65,7 @@ class Sight:
         Raises:
             ApiError: see `items`.
         """
-        try:
-            return await self.client.get(resource, key)
-        except (Forbidden, Unreadable, ServerFault, NotFound) as error:
-            self.blind(what, why_unread(error, "get", resource, self.whose, str(key)))
-            return None
+        return await self._seen(self.client.get(resource, key), what, "get", resource, str(key))
 
     async def exists(self, resource: Resource, key: ObjectKey, what: str) -> bool | None:
         """Whether there is an object, of which nothing is read; None: it may not be read, which is noted.
@@ -77,10 +73,14 @@ class Sight:
         Raises:
             ApiError: see `items`.
         """
+        return await self._seen(self.client.exists(resource, key), what, "get", resource, str(key))
+
+    async def _seen(self, asking: Awaitable[R], what: str, verb: str, resource: Resource, name: str = "") -> R | None:
+        """The answer; None: this alone may not be read, which is noted. Raises as `items`."""
         try:
-            return await self.client.exists(resource, key)
-        except (Forbidden, Unreadable, ServerFault) as error:
-            self.blind(what, why_unread(error, "get", resource, self.whose, str(key)))
+            return await asking
+        except ONE_ALONE as error:
+            self.blind(what, why_unread(error, verb, resource, self.whose, name))
             return None
 
     async def served(self) -> Set[GVK]:
@@ -92,7 +92,7 @@ class Sight:
         """
         try:
             return await self.client.served() or frozenset()
-        except (Forbidden, Unreadable, ServerFault, NotFound):
+        except ONE_ALONE:
             return frozenset()
 
     async def lacks(self, gvk: GVK, what: str) -> bool:
@@ -150,7 +150,7 @@ class Sight:
         """
         try:
             return str(dig(await reviewed(self.client.create, WHO_AM_I, {}), "userInfo", "username") or "")
-        except (Forbidden, Unreadable, ServerFault, NotFound):
+        except ONE_ALONE:
             return ""
 
     async def _allowed(self, permission: Permission, user: str) -> bool:

@@ -66,7 +66,7 @@ async def gather(client: ClusterClient, request: Examination, now: datetime) -> 
     facts, held = await read_manager(sight, daemon, now)
     active = frozenset(name_of(cluster) for cluster in facts.objects.clusters if is_true(cluster, "Active"))
     newer = {name for name, each in facts.credentials.items() if has_new_credentials(name, each, facts.objects)}
-    by_daemon = published_in(await read_findings(client, facts.daemon_namespace))
+    by_daemon = published_in(await read_findings(client, facts.objects.daemon_namespace))
     rounds = Rounds(
         facts.settings,
         facts.kinds,

@@ -41,7 +41,7 @@ from multikueued.rbac.policies import POLICY, TAKING
 from multikueued.rbac.rules import in_namespace, on_manager
 from multikueued.reading.manager_lists import job_behind, read_objects
 from multikueued.remote.shared_key import ORIGIN
-from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.events import EventReport, event_reports
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.worker_facts import Permission
@@ -81,7 +81,6 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
     facts = Facts(
         now=now,
         objects=objects,
-        daemon_namespace=namespace,
         settings=daemon.settings,
         settings_known=daemon.settings_known,
         settings_source=daemon.source,
@@ -102,9 +101,9 @@ async def read_manager(sight: Sight, daemon: Daemon, now: datetime) -> tuple[Fac
 
 
 async def _noted_origin(sight: Sight, facts: Facts) -> str:
-    if not daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+    if not daemon_findings(facts.objects.lease, facts.managers_now, facts.objects.daemon_namespace):
         return ""
-    key = ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    key = ObjectKey(facts.objects.daemon_namespace, facts.settings.marks_secret)
     secret = await sight.get(SECRET, key, "whether the daemon does not start as it has another origin than before")
     return annotations_of(secret or {}).get(ORIGIN, "")
 
@@ -114,6 +113,7 @@ async def _objects(sight: Sight, settings: Settings) -> ManagerObjects:
         return sight.noted("why jobs wait" if resource is WORKLOAD else f"{resource.gvk.kind}s", resource, error)
 
     objects = await read_objects(sight.client, lenient=True, noted=noted)
+    objects = attrs.evolve(objects, daemon_namespace=str(settings.namespace))
     if await sight.lacks(COHORT.gvk, "whether the manager serves Cohort") is False:
         objects = attrs.evolve(objects, cohorts=await sight.items(COHORT, "cohorts above others") or ())
     election, what = settings.leader_election, "whether a daemon leads"
@@ -218,21 +218,19 @@ async def _permissions(
     if not daemon.account:
         return ()
     settings, namespace = daemon.settings, str(daemon.settings.namespace)
-    prepared = settings.webhook.enabled and await _webhook_prepared(sight, settings)
-    asked = [*permissions(on_manager(settings, prepared=prepared))]
-    asked += permissions(in_namespace(settings, prepared=prepared), namespace)
+    webhook, is_registered, has_certificate = settings.webhook, True, True
+    if webhook.enabled:
+        what = "whether the daemon needs the right to create its webhook's registration"
+        key = ObjectKey("", webhook.configuration_name)
+        is_registered = await sight.exists(MUTATING_WEBHOOKS, key, what) is not False
+    if webhook.enabled and not webhook.cert_dir:
+        what = "whether the daemon needs the right to create its certificate"
+        key = ObjectKey(namespace, webhook.service_name)
+        has_certificate = await sight.exists(SECRET, key, what) is not False
+    asked = [*permissions(on_manager(settings, prepared=is_registered))]
+    asked += permissions(in_namespace(settings, prepared=has_certificate), namespace)
     asked = needed(asked, kinds, lacking)
     return await sight.reviewed(asked, "the daemon's permissions on the manager", daemon.account)
-
-
-async def _webhook_prepared(sight: Sight, settings: Settings) -> bool:
-    """Whether what the daemon fills in for its webhook is there, as far as that may be seen."""
-    what = "whether the daemon needs the right to create its webhook's registration"
-    looked = [await sight.exists(MUTATING_WEBHOOKS, ObjectKey("", settings.webhook.configuration_name), what)]
-    if not settings.webhook.cert_dir:
-        key = ObjectKey(str(settings.namespace), settings.webhook.service_name)
-        looked.append(await sight.exists(SECRET, key, "whether the daemon needs the right to create its certificate"))
-    return False not in looked
 
 
 async def _webhooks(sight: Sight, facts: Facts) -> WebhookFacts | None:

@@ -11,6 +11,7 @@ from multikueue.core.model.workloads import is_finished
 from multikueue.errors import Forbidden, NotFound
 from multikueued.clusters import ClusterClient
 from multikueued.exits import NOT_FOUND, USAGE, CommandError
+from multikueued.reading.asked import Asked
 from multikueued.reading.manager_lists import job_behind, not_checked, read_objects
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.objects import ManagerObjects
@@ -45,17 +46,17 @@ class ManagerJob:
         return [obj for obj in (self.workload, self.object) if obj is not None]
 
 
-async def find_job(client: ClusterClient, text: str, namespace: str, daemon_namespace: str) -> ManagerJob:
+async def find_job(client: ClusterClient, asked: Asked) -> ManagerJob:
     """Find a job by TYPE/NAME, by NAME if no other has it, or by workload/NAME.
 
     Raises:
         CommandError: there is none, or there are several.
         ApiError: the manager cannot be read.
     """
-    wanted = JobName.parse(text)
+    text, namespace, wanted = asked.job, asked.target.namespace, JobName.parse(asked.job)
     if not is_name(wanted.name):
         raise CommandError(f'"{text}" names no job: write TYPE/NAME, as job/train-1', USAGE)
-    objects = await read_objects(client, namespace, daemon_namespace, lenient=True)
+    objects = await read_objects(client, namespace, asked.target.daemon_namespace, lenient=True)
     matches = matching(wanted, objects.workloads)
     names = meant(matches)
     if len(names) > 1:

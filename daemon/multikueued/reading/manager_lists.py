@@ -125,7 +125,7 @@ async def read_objects(
             tasks.start_soon(read_one, "findings", read_findings)
     if errors:  # one is enough for people
         raise errors[0]
-    return ManagerObjects(**fields, unread=frozenset(unread))
+    return ManagerObjects(**fields, unread=frozenset(unread), daemon_namespace=daemon_namespace)
 
 
 _LISTS: Final = {

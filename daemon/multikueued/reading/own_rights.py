@@ -64,17 +64,16 @@ class OwnRights:
             seen, whose = objects, namespace
             if namespace and any(map(is_held, objects.chains)):
                 seen, whose = await with_other_jobs(self.client, objects, namespace)
-            reports = with_causes(reports, causes(seen, wanted.now, wanted.daemon_namespace, namespace))
+            reports = with_causes(reports, causes(seen, wanted.now, namespace))
             if wanted.places:
                 reports = await self._placed(reports, seen, whose, wanted.now)
         return JobList(reports, not_checked(objects))
 
     async def explanation(self, asked: Asked, now: datetime) -> Explained:
         """See `Source`."""
-        target = asked.target
-        job = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
+        job, namespace = await find_job(self.client, asked), asked.target.namespace
         if job.workload is None:
-            return Explained(_without_workload(job, target.namespace))
+            return Explained(_without_workload(job, namespace))
         events, not_read = await self._events_if_permitted(job)
         seen = Seen(
             job.workload,
@@ -82,18 +81,15 @@ class OwnRights:
             job.objects,
             events,
             now,
-            target.daemon_namespace,
             not_checked=(*job.unread, *not_read),
             others=job.others,
             audience=audience_of(job.objects.unread),
         )
-        return Explained(await explained(self.client, seen, target.namespace), job.workload, job.object)
+        return Explained(await explained(self.client, seen, namespace), job.workload, job.object)
 
     async def events(self, asked: Asked) -> tuple[EventReport, ...]:
         """See `Source`."""
-        target = asked.target
-        job = await find_job(self.client, asked.job, target.namespace, target.daemon_namespace)
-        return await events_of(self.client, job.about)
+        return await events_of(self.client, (await find_job(self.client, asked)).about)
 
     async def pods(self, asked: Asked) -> PodList:
         """See `Source`."""
@@ -138,7 +134,7 @@ async def explained(client: ClusterClient, seen: Seen, namespace: str) -> Explan
     waits = await read_waiting(client, (seen.workload,), seen.objects, namespace, seen.now)
     fleet: Iterable[Finding] = ()
     if state in OF_WORKERS:  # then alone something of the fleet may be about it
-        fleet = fleet_findings(attrs.evolve(seen.objects, workloads=()), seen.now, seen.daemon_namespace)
+        fleet = fleet_findings(attrs.evolve(seen.objects, workloads=()), seen.now)
     return explain(attrs.evolve(seen, waiting=waits[ObjectKey.of(seen.workload)], fleet=tuple(fleet)))
 
 

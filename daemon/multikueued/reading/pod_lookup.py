@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Final
 
 import anyio
 import attrs
@@ -27,11 +26,9 @@ from multikueued.reading.owned import Owned, owned_pods
 from multikueued.reading.placed_job import PlacedJob, siblings_of
 from multikueued.reading.pods import RETENTION, warning_of
 from multikueued.reading.worker_access import mark_key, told_of, worker_client
-from multikueued.reports.jobs import JobState, reason_of, state_of
+from multikueued.reports.jobs import ENDED_STATES, JobState, reason_of, state_of
 from multikueued.reports.jobs_alone import job_alone
 from multikueued.reports.remedies.remedy import command_for
-
-_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
 
 
 @attrs.frozen
@@ -140,9 +137,8 @@ class LocatorOfManager(JobLocator):
         )
 
     async def _found(self) -> ManagerJob:
-        target = self.asked.target
-        self._mark_key = await mark_key(self.manager, target.daemon_namespace)
-        return await find_job(self.manager, self.asked.job, target.namespace, target.daemon_namespace)
+        self._mark_key = await mark_key(self.manager, self.asked.target.daemon_namespace)
+        return await find_job(self.manager, self.asked)
 
     async def _newer(self) -> ManagerJob | None:
         """The job with its Workload as it is now; None: it has to be found, as that one has ended, or is gone."""
@@ -169,7 +165,7 @@ class LocatorOfManager(JobLocator):
 
 def unplaced(job: ManagerJob) -> UnplacedJob:
     """A job that no worker has, by what stands on the manager."""
-    return UnplacedJob(job.name, why_nowhere(job), job.workload is not None, _state(job) in _ENDED)
+    return UnplacedJob(job.name, why_nowhere(job), job.workload is not None, _state(job) in ENDED_STATES)
 
 
 def _state(job: ManagerJob) -> JobState | None:
@@ -184,8 +180,8 @@ def why_nowhere(job: ManagerJob) -> str:
     explain, state = command_for(job.name, "explain", job.namespace), _state(job)
     if job.workload is None or state is None:
         gone = f"it has ended ({state}), and its Workload is gone"
-        return gone if state in _ENDED else f"it has no Workload ({explain} says why)"
-    if state in _ENDED:
+        return gone if state in ENDED_STATES else f"it has no Workload ({explain} says why)"
+    if state in ENDED_STATES:
         return f"it has ended ({state}). {RETENTION}"
     reason = reason_of(job.objects.chain(job.workload), state)
     return f"no worker has it; it is {state}{f': {reason}' if reason else ''} ({explain} says more)"

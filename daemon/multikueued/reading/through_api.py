@@ -15,14 +15,15 @@ from multikueue.core.model.names import GVK, Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig
 from multikueue.errors import ApiError, Forbidden, NotFound
 from multikueue.kube import ClientOptions, KubeClient
-from multikueued.api_answers import GROUP, REMOTE_JOB, VERSION
+from multikueue.kube.http.requests import LogQuery
+from multikueue.kube.log_stream import LogLine, at_once
+from multikueued.api_answers import END, GROUP, NOTE, REMOTE_JOB, VERSION
 from multikueued.clusters import ClusterClient
-from multikueued.exits import USAGE, CommandError
+from multikueued.exits import FINDING, NOT_REACHABLE, USAGE, CommandError
 from multikueued.few_at_a_time import few_at_a_time
-from multikueued.reading.api_log import show_log
 from multikueued.reading.asked import Asked
 from multikueued.reading.job_lookup import job_named
-from multikueued.reading.log_output import LogSelection
+from multikueued.reading.log_output import NEWLINE, LogSelection
 from multikueued.reading.pod_lookup import UnplacedJob
 from multikueued.reading.pods import PodList
 from multikueued.reading.source import Explained, JobList, JobsWanted
@@ -36,6 +37,8 @@ from multikueued.reports.waiting_jobs import HELD_UP, with_causes
 
 LOGS: Final = ClientOptions(deadline=60.0, connection_wait=10.0)
 """Until an answer begins: the server may have to wait for a worker itself."""
+IDLE: Final = 86_400.0
+"""Seconds of silence: a job may say nothing for long, and the server bounds the time itself."""
 CAUSES: Final = Resource(GVK(GROUP, VERSION, "Causes"), "causes")
 CAUSES_WITHIN: Final = 5.0
 """Seconds for all causes together."""
@@ -182,3 +185,42 @@ def _is_meant(wanted: JobName, job: Json) -> bool:
     if dig(job, "status", "workload") == wanted.name and is_called(wanted.type, WORKLOAD.gvk.kind.lower()):
         return True
     return name == wanted.name and is_called(wanted.type, kind)
+
+
+async def show_log(manager: KubeClient, job: ObjectKey, wanted: LogSelection, *, follow: bool) -> None:
+    """Show the log of a job, by its name in the API.
+
+    Raises:
+        CommandError: the log ends early.
+        ApiError: the manager refuses, or there is no such job; nothing has been shown.
+    """
+    query = LogQuery(
+        wanted.container,
+        follow,
+        wanted.since_seconds,
+        tail=wanted.tail,
+        all_pods=wanted.all_pods,
+        pod=wanted.pod,
+        previous=wanted.previous,
+    )
+    ends: list[str] = []
+    begun = False
+
+    def show(line: LogLine) -> None:
+        nonlocal begun
+        if line.time or not line.text.startswith(NOTE):
+            begun, text = True, line.text + NEWLINE * line.is_whole
+            wanted.show(f"{line.time} {text}" if wanted.timestamps and line.time else text)
+        elif (note := line.text.removeprefix(NOTE)).startswith(END):
+            ends.append(note)
+        else:
+            wanted.tell(note)
+
+    try:
+        await manager.pod_log(job, query, show, on_open=at_once, resource=REMOTE_JOB, idle=IDLE)
+    except ApiError as error:
+        if not begun:
+            raise
+        raise CommandError(f"the log ends early: {error}", NOT_REACHABLE) from error
+    if ends:
+        raise CommandError(ends[-1], FINDING)

@@ -66,7 +66,6 @@ class JobHandlers:
     rights: Rights
     locate: Callable[[JobName, str], JobLocator]
     """By name and namespace: says where a job is, and reaches its worker."""
-    daemon_namespace: str
     logs: Slots
     lists: Slots
     watches: Slots
@@ -81,8 +80,7 @@ class JobHandlers:
 
     @sums.default
     def _sums(self) -> SumHandlers:
-        where = self.rights, self.daemon_namespace, self.lists
-        return SumHandlers(lambda: self.view, self.reader, *where, self.kept, self.answers)
+        return SumHandlers(lambda: self.view, self.reader, self.rights, self.lists, self.kept, self.answers)
 
     def add_to(self, application: web.Application) -> None:
         """Add the routes."""
@@ -246,7 +244,6 @@ class JobHandlers:
             view.objects,
             events,
             view.now(),
-            self.daemon_namespace,
             not_checked=(*not_checked(view.context), *filter(None, (why,))),
             others=view.others_of(_key(request)),
             audience=await self._audience(request),

@@ -60,6 +60,8 @@ class ManagerView:
     """The wall clock."""
     published: Callable[[], Awaitable[Json | None]]
     """Reads what the daemon publishes of workers."""
+    daemon_namespace: str
+    """Where the daemon has its Secrets, for remedies."""
     namespace: str = ""
     """Of jobs; empty: all."""
     unread: frozenset[Resource] = frozenset()
@@ -172,7 +174,7 @@ class ManagerView:
             tuple(informer.values()) if informer is not None else () for informer in watched
         )
         made = ManagerObjects((), checks, configs, clusters, queues, local, findings=self.findings)
-        return attrs.evolve(made, unread=self.unread, lease=self.lease)
+        return attrs.evolve(made, unread=self.unread, lease=self.lease, daemon_namespace=self.daemon_namespace)
 
     @property
     def objects(self) -> ManagerObjects:

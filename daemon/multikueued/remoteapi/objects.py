@@ -27,7 +27,7 @@ from multikueued.remoteapi.discovery import JOB_STATUS
 from multikueued.remoteapi.shares import Share, Shares, holdings, shares_of
 from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.explanation import next_steps
-from multikueued.reports.jobs import WAITING_STATES, JobState, job_report, placements
+from multikueued.reports.jobs import ENDED_STATES, WAITING_STATES, job_report, placements
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.queues import QueueReport, queue_reports
 from multikueued.reports.remedies.remedy import Finding
@@ -82,7 +82,7 @@ def remote_job(workload: Json, objects: ManagerObjects, version: str, now: datet
             "workload": job.workload,
             "since": job.since,
             "reason": job.reason,
-            "next": next_steps(chain, job, answers),
+            "next": tuple(next_steps(chain, job, answers)),
             "placements": [
                 {
                     "cluster": placement.worker,
@@ -139,7 +139,6 @@ def fleet(
     objects: ManagerObjects,
     jobs: Collection[Json],
     now: datetime,
-    daemon_namespace: str,
     not_checked: Sequence[str] = (),
 ) -> Json:
     """The workers, the queues, and the moves that jobs still note; no address.
@@ -148,11 +147,10 @@ def fleet(
         objects: of the manager.
         jobs: as the API has them: to read Workloads again would take ten times as long.
         now: the wall clock.
-        daemon_namespace: where the daemon has its Secrets, for remedies.
         not_checked: what may not be read.
     """
     reports, context = list(map(report_of, jobs)), without_workloads(objects)
-    workers, findings = worker_reports(context, reports), fleet_findings(context, now, daemon_namespace)
+    workers, findings = worker_reports(context, reports), fleet_findings(context, now)
     shares = shares_of(workers, objects.workloads)
     status: Json = {
         "workers": [_worker(worker, shares.get(worker.name, {}), context, findings) for worker in workers],
@@ -225,7 +223,7 @@ def _queue(report: QueueReport, jobs: Iterable[Json], now: datetime) -> Json:
             "running": report.running,
             "oldestWaiting": min(filter(None, waiting), default=None),
             "endedLastHour": sum(
-                job["status"]["state"] in _ENDED and job["status"].get("since", "") >= recent for job in own
+                job["status"]["state"] in ENDED_STATES and job["status"].get("since", "") >= recent for job in own
             ),
             "used": report.used,
             "nominal": report.total,
@@ -233,15 +231,12 @@ def _queue(report: QueueReport, jobs: Iterable[Json], now: datetime) -> Json:
     )
 
 
-_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
-
-
 def _moves(jobs: Iterable[Json]) -> Iterator[Json]:
     for job in jobs:
         status = job["status"]
         places = status.get("placements") or ()
         for place, after in itertools.zip_longest(places, places[1:]):
-            if place.get("until") and not (after is None and status["state"] in _ENDED):
+            if place.get("until") and not (after is None and status["state"] in ENDED_STATES):
                 at = {"namespace": job["metadata"]["namespace"], "job": status["job"], "from": place.get("cluster", "")}
                 to = after.get("cluster", "") if after is not None else ""
                 yield at | {"to": to, "at": place["until"], "reason": place.get("reason", "")}

@@ -15,7 +15,7 @@ from multikueue.core.model.conditions import parse_timestamp, timestamp
 from multikueue.core.model.names import Json
 from multikueued.reading.structured import plain
 from multikueued.remoteapi.history import ALL, Counts
-from multikueued.reports.jobs import RUNNING_STATES, JobState
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, JobState
 from multikueued.reports.remedies.remedy import Finding
 
 HOUR: Final = timedelta(hours=1)
@@ -62,7 +62,7 @@ def overview(
     """
     recent = timestamp(now - HOUR)
     running, waiting, held, failed = counted(jobs, now)[ALL]
-    ended = (job["status"] for job in jobs if job["status"]["state"] in (JobState.FINISHED, JobState.FAILED))
+    ended = (job["status"] for job in jobs if job["status"]["state"] in ENDED_STATES)
     return {
         "readAt": timestamp(now),
         "jobs": {
@@ -168,7 +168,7 @@ def timeline(jobs: Iterable[Json], begin: datetime, end: datetime, worker: str =
 
 
 def _until(job: Json) -> str:
-    ended = job["status"]["state"] in (JobState.FINISHED, JobState.FAILED)
+    ended = job["status"]["state"] in ENDED_STATES
     return str(job["status"].get("since", "")) if ended else "9"
 
 

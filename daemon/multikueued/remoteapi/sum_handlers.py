@@ -54,7 +54,6 @@ class SumHandlers:
     reader: ClusterClient
     """Of the manager, for places in queues."""
     rights: Rights
-    daemon_namespace: str
     lists: Slots
     kept: float
     """Seconds for which an answer is given again."""
@@ -77,7 +76,7 @@ class SumHandlers:
         async def make() -> Json:
             objects = self.view().objects
             jobs = list(self.view().jobs.values())
-            return fleet(objects, jobs, self.view().now(), self.daemon_namespace, not_checked(objects))
+            return fleet(objects, jobs, self.view().now(), not_checked(objects))
 
         return await self._made(request, ("fleet",), make)
 
@@ -90,8 +89,7 @@ class SumHandlers:
                 "apiVersion": API_VERSION,
                 "kind": "Overview",
                 "metadata": {"name": namespace or "fleet"},
-                "status": for_tenants(overview_of(self.view(), namespace, self.daemon_namespace))
-                | {"every": self.kept},
+                "status": for_tenants(overview_of(self.view(), namespace)) | {"every": self.kept},
             }
 
         return await self._made(request, ("overview", namespace), make)
@@ -125,7 +123,7 @@ class SumHandlers:
         namespace = await self._whole(request, "list")
 
         async def make() -> Json:
-            items = causes_in(self.view(), namespace, self.daemon_namespace)
+            items = causes_in(self.view(), namespace)
             metadata = list_metadata(self.view().version)
             return {"apiVersion": API_VERSION, "kind": "Causes", "metadata": metadata, "items": items}
 

@@ -37,13 +37,12 @@ def jobs_in(view: ManagerView, namespace: str) -> list[Json]:
     return [job for key, job in view.jobs.items() if namespace in ("", key.namespace)]
 
 
-def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Json:
+def overview_of(view: ManagerView, namespace: str) -> Json:
     """The fleet at one look, or a namespace: of that what concerns its own jobs alone.
 
     Args:
         view: of the manager.
         namespace: empty: the fleet.
-        daemon_namespace: for remedies.
     """
     objects, now, jobs = view.objects, view.now(), jobs_in(view, namespace)
     use, findings = list[Json](), list[Finding]()
@@ -52,12 +51,12 @@ def overview_of(view: ManagerView, namespace: str, daemon_namespace: str) -> Jso
     else:
         workers = worker_reports(without_workloads(objects), ())
         use = use_of_fleet(shares_of(workers, objects.workloads).values())
-        findings += fleet_findings(with_jobs_taken_away(objects), now, daemon_namespace)
+        findings += fleet_findings(with_jobs_taken_away(objects), now)
     findings += without_queue(objects)
     if any(job["status"]["state"] == JobState.WAITING for job in jobs):  # of those that are held some may starve
         findings += islice(starving(objects, now), MOST)
     audience = Audience.SUBMITTER if namespace else audience_of(view.unread)
-    addressed = (for_audience(finding, audience) for finding in with_waiting(findings, objects, now, daemon_namespace))
+    addressed = (for_audience(finding, audience) for finding in with_waiting(findings, objects, now))
     status = overview(jobs, now, addressed, use=use, history=view.history.of(namespace))
     unread = not_checked(view.context)
     return status | ({"notChecked": "; ".join(unread)} if unread else {})
@@ -70,9 +69,9 @@ def _of_namespace(objects: ManagerObjects, namespace: str) -> ManagerObjects:
     return attrs.evolve(objects, workloads=own(objects.workloads), local_queues=own(objects.local_queues))
 
 
-def causes_in(view: ManagerView, namespace: str, daemon_namespace: str) -> list[Json]:
+def causes_in(view: ManagerView, namespace: str) -> list[Json]:
     """What keeps the jobs of a namespace from running, by the names of their Workloads; empty: of all."""
-    known = causes(view.objects, view.now(), daemon_namespace, namespace).items()
+    known = causes(view.objects, view.now(), namespace).items()
     return [{"metadata": key._asdict(), "why": for_tenants(why)} for key, why in known]
 
 

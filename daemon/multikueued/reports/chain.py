@@ -212,8 +212,8 @@ def follows_from_checks(queue: Json, objects: ManagerObjects) -> bool:
         return True
     if not waiting:
         return False
-    workers = (objects.clusters_by_name.get(name, {}) for check in waiting for name in objects.workers_of(check))
-    return any(check_findings(objects, *waiting)) or not all(is_true(worker, "Active") for worker in workers)
+    workers = (objects.said_of(name) for check in waiting for name in objects.workers_of(check))
+    return any(check_findings(objects, *waiting)) or not all(said.connected for said in workers)
 
 
 def _of_placements(queue: Json, objects: ManagerObjects) -> Iterator[Finding]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import StrEnum
+from types import MappingProxyType
 from typing import Final
 
 import attrs
@@ -12,9 +14,11 @@ from multikueue.core.config.cluster_profiles import BAD_PROFILE, FEATURE_DISABLE
 from multikueue.core.machinery.connection import BAD_NAMES, UNREADABLE
 from multikueue.core.machinery.connection_facts import ConnectionFacts, connection_facts
 from multikueue.core.model.conditions import changed_at, condition, is_true
+from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of
-from multikueue.core.model.worker_names import WorkerNames
+from multikueue.core.model.objects import annotations_of, dig
+from multikueue.core.model.second_names import SecondName, held_as_second, second_name
+from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.errors import Cause
 
 
@@ -36,20 +40,42 @@ class ClusterAnswer(ConnectionFacts):
     """What a MultiKueueCluster says; the error and its cause also where another controller than ours watches it."""
 
     state: WorkerState
-    since: datetime | None
-    names: WorkerNames
+    since: datetime | None = None
+    names: WorkerNames = attrs.field(factory=WorkerNames)
     """How it calls namespaces and queues."""
+    cordon: str = ""
+    """That it is cordoned, and why; empty: it is not."""
+    second: SecondName | None = None
+    """What makes it another name of a cluster; None: it is none."""
+    detached: datetime | None = None
+    """Since when its cluster is being detached; None: it is not."""
+    source: Mapping[str, str] = MappingProxyType({"secret": "", "profile": ""})
+    """How it is reached, as remedies fill it in."""
 
     @property
     def connected(self) -> bool:
         """Whether the daemon can ask it."""
         return self.state in (WorkerState.CONNECTED, WorkerState.DEGRADED)
 
+    @property
+    def hold(self) -> str:
+        """Why it gets nothing new; empty: it does."""
+        return self.cordon or (held_as_second(self.second.first) if self.second is not None else "")
+
+    @property
+    def is_lost_by_detaching(self) -> bool:
+        """Whether it is out of reach because its cluster is being detached: it answered until then."""
+        return not self.connected and self.moves_at is None and self.detached is not None
+
+
+NO_CLUSTER: Final = ClusterAnswer(state=WorkerState.MISSING)
+"""Of a name that has no MultiKueueCluster."""
+
 
 def cluster_answer(cluster: Json) -> ClusterAnswer:
     """What a MultiKueueCluster says; where another controller than ours watches it, only whether it is connected."""
     active, facts = condition(cluster, "Active") or {}, connection_facts(cluster) or ConnectionFacts()
-    reason = str(active.get("reason") or "")
+    reason, source = str(active.get("reason") or ""), dig(cluster, "spec", "clusterSource")
     if is_true(cluster, "Active"):
         state = WorkerState.DEGRADED if facts.unusable else WorkerState.CONNECTED
         known = ConnectionFacts(unusable=facts.unusable, causes=facts.causes, same_as=facts.same_as)
@@ -63,6 +89,13 @@ def cluster_answer(cluster: Json) -> ClusterAnswer:
         state=state,
         since=changed_at(cluster, "Active"),
         names=WorkerNames.of(annotations_of(cluster), of_manager=facts.is_manager is True),
+        cordon=cordon_of(annotations_of(cluster)),
+        second=second_name(cluster),
+        detached=detached_at(annotations_of(cluster)),
+        source={
+            "secret": str(dig(source, "kubeConfig", "location") or ""),
+            "profile": str(dig(source, "clusterProfileRef", "name") or ""),
+        },
     )
 
 

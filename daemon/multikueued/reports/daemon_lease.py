@@ -40,8 +40,9 @@ def daemon_report(lease: Json | None, now: datetime) -> DaemonReport:
     return DaemonReport(holder, renewed, True, bool(holder) and renewed is not None and now - renewed < lasts)
 
 
-def daemon_findings(daemon: DaemonReport, namespace: str) -> list[Finding]:
+def daemon_findings(lease: Json | None, now: datetime, namespace: str) -> list[Finding]:
     """That nobody dispatches, if the Lease says so."""
+    daemon = daemon_report(lease, now)
     if daemon.alive or not daemon.seen:
         return []
     since = f" since {daemon.renewed:%Y-%m-%dT%H:%M:%SZ}" if daemon.renewed is not None else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 import attrs
@@ -14,14 +14,13 @@ from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.chain import ChainLink, links_of, managed_by
-from multikueued.reports.cluster_answers import cluster_answer
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.job_findings import EARLIER_RUN, POD_MISSING, findings_of
-from multikueued.reports.jobs import JobReport, JobState, ReportedPlacement, placements
+from multikueued.reports.jobs import ENDED_STATES, JobReport, JobState, ReportedPlacement, placements
 from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.audience import Audience, read_by
 from multikueued.reports.remedies.job_trouble import own_trouble
 from multikueued.reports.remedies.remedy import REMEDIES, Finding, command_for
-from multikueued.reports.remedies.trouble import is_lost_by_detaching
 from multikueued.reports.seen import Seen
 from multikueued.reports.worker_answers import AnswerState, WorkerAnswer, lacks_quota_there
 
@@ -76,7 +75,7 @@ def explain(seen: Seen) -> Explanation:
         summary=_summary(line, answers, findings),
         chain=tuple(links_of(chain, seen.job, line, [answer.worker for answer in answers])),
         workers=answers,
-        next=next_steps(chain, line, answers, stuck=any(finding.blocking for finding in findings)),
+        next=tuple(next_steps(chain, line, answers, stuck=any(finding.blocking for finding in findings))),
         findings=findings,
         placements=placements(seen.workload, starting=line.state is JobState.STARTING),
         not_checked=seen.not_checked,
@@ -151,12 +150,8 @@ def _waits(job: JobReport, findings: Sequence[Finding]) -> str:
 
 def next_steps(
     chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], *, stuck: bool = False
-) -> tuple[NextStep, ...]:
+) -> Iterator[NextStep]:
     """The steps in the order in which they are to be expected; of one that is stuck only what needs nobody."""
-    return (*_of_job(chain, job, answers, stuck), *_of_workers(job, answers))
-
-
-def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck: bool) -> Iterator[NextStep]:
     match job.state:
         case JobState.QUEUED | JobState.RETRYING:
             again = parse_timestamp(dig(chain.workload, "status", "requeueState", "requeueAt"))
@@ -185,6 +180,7 @@ def _of_job(chain: Chain, job: JobReport, answers: Sequence[WorkerAnswer], stuck
             yield NextStep("nothing, until spec.active of the Workload is true again")
         case JobState.STOPPING:
             yield NextStep("its copies are stopped and removed; Kueue has the quota back after that")
+    yield from _asked_again(job, answers)
 
 
 def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
@@ -198,22 +194,21 @@ def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
 
 
 def _move(chain: Chain, job: JobReport) -> NextStep:
-    clusters, after = chain.objects.clusters_by_name, f"workerLostTimeout {_UNLESS_SET}"
-    cluster = clusters.get(job.worker, {})
-    said = cluster_answer(cluster)
-    if is_lost_by_detaching(job.worker, chain.objects):
+    said, after = chain.objects.said_of(job.worker), f"workerLostTimeout {_UNLESS_SET}"
+    if said.is_lost_by_detaching:
         return NextStep(f"the job stays there until that cluster is gone, and goes to another worker {after} later")
     words = chain.says.by_worker((job.worker,)).get(job.worker)
-    if words is not None and job.worker not in clusters:
+    if words is not None and said.state is WorkerState.MISSING:
         return NextStep(f"{job.worker} {words}")
     if words is not None:
         return NextStep(f"the job goes to another worker, unless this one is back before: {words}", said.moves_at)
-    since = said.since + _LOST_AFTER if said.since is not None else None
-    return NextStep(f"the job goes to another worker after {after}, unless this one is back before", since)
+    due = said.since + _LOST_AFTER if said.since is not None else None
+    return NextStep(f"the job goes to another worker after {after}, unless this one is back before", due)
 
 
-def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
-    if job.state in (JobState.RUNNING, JobState.FINISHED, JobState.FAILED, JobState.REJECTED):
+def _asked_again(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[NextStep]:
+    """When workers are asked again that are away, or have refused it."""
+    if job.state in (JobState.RUNNING, *ENDED_STATES, JobState.REJECTED):
         return
     at_once = f"; at once with {command_for(job.job, 'retry', job.namespace)}"
     for answer in answers:
@@ -222,6 +217,5 @@ def _of_workers(job: JobReport, answers: Sequence[WorkerAnswer]) -> Iterator[Nex
             yield NextStep(f"{answer.worker} is asked again{how}", answer.next_attempt)
     refusing = [answer.worker for answer in answers if answer.state is AnswerState.REFUSED and not answer.next_attempt]
     if refusing:
-        again = timedelta(minutes=5)
-        first = f"{', '.join(refusing)}: asked again by itself, {again.seconds // 60} minutes after a refusal at first"
+        first = f"{', '.join(refusing)}: asked again by itself, 5 minutes after a refusal at first"
         yield NextStep(f"{first}{at_once}")

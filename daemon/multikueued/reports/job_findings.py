@@ -14,7 +14,7 @@ import attrs
 
 from multikueue.adapters.registry import AVAILABLE, setting_for
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import changed_at, condition, is_true, message, parse_timestamp, timestamp
+from multikueue.core.model.conditions import changed_at, condition, message, parse_timestamp, timestamp
 from multikueue.core.model.earlier_run_facts import WAITS, EarlierRun
 from multikueue.core.model.grace import DEFAULT_GRACE, MARGIN
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
@@ -31,9 +31,9 @@ from multikueue.core.model.workloads import CheckState, Rejection, reserved_at
 from multikueue.errors import Cause
 from multikueued.reports.chain import check_findings, queue_findings
 from multikueued.reports.clocks import clock_findings
-from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.ending_copies import MOST_NAMED, LatePod, held_by
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobState, state_of
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, WAITING_STATES, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.places import starving
 from multikueued.reports.remedies.audience import read_by
@@ -45,8 +45,6 @@ from multikueued.reports.remedies.trouble import (
     Trouble,
     findings_of_workers,
     found_by,
-    is_lost_by_detaching,
-    source_names,
     taken_away,
     trouble_of,
 )
@@ -56,8 +54,7 @@ from multikueued.reports.worker_answers import AnswerState
 
 OF_WORKERS: Final = (*RUNNING_STATES, JobState.WAITING, JobState.OFFERED)
 """The states in which what is wrong on workers may be what holds a job up there."""
-_ENDED: Final = (JobState.FINISHED, JobState.FAILED)
-_WITHOUT_TROUBLE: Final = (*RUNNING_STATES, *_ENDED, JobState.STOPPING)
+_WITHOUT_TROUBLE: Final = (*RUNNING_STATES, *ENDED_STATES, JobState.STOPPING)
 
 
 def findings_of(seen: Seen) -> tuple[Finding, ...]:
@@ -75,12 +72,12 @@ def _findings(seen: Seen) -> Iterator[Finding]:
     if seen.job is not None and not refused:  # what was refused would say more
         own = own_trouble(seen.job, line, seen.workload, seen.now)
         yield from () if own is None else (own,)
-    if state in _ENDED or seen.chain.is_copy:
+    if state in ENDED_STATES or seen.chain.is_copy:
         return
     if state in (*WAITING_STATES, *RUNNING_STATES):
         yield from _lacks_pod(seen)
         yield from _has_other_queue(seen)
-    yield from daemon_findings(daemon_report(seen.objects.lease, seen.now), seen.daemon_namespace)
+    yield from daemon_findings(seen.objects.lease, seen.now, seen.objects.daemon_namespace)
     if state not in RUNNING_STATES:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.chain, delegated=delegated)
@@ -210,11 +207,11 @@ def _waits(seen: Seen, where: str) -> Iterator[Finding]:
         yield finding("other-checks", where, told)
     if MULTIKUEUE_CLUSTER in objects.unread:
         return
-    known = [objects.clusters_by_name[name] for name in chain.workers if name in objects.clusters_by_name]
+    known = [objects.cluster_answers[name] for name in chain.workers if name in objects.cluster_answers]
     unrecorded = chain.check_state is CheckState.READY and workloads.cluster_name(seen.workload) is None
     if check in objects.configs_by_check and not known:
         yield finding("no-worker-known", where, told)
-    elif unrecorded and len(known) > 1 and all(is_true(cluster, "Active") for cluster in known):
+    elif unrecorded and len(known) > 1 and all(said.connected for said in known):
         # While a worker is away it may be the one that has it.
         yield finding("recorded-twice", where, told)
 
@@ -325,19 +322,22 @@ def _narrowed_out(seen: Seen) -> Iterator[Finding]:
 
 def _of_answers(seen: Seen) -> Iterator[Finding]:
     """What keeps workers from taking it: nobody has to act as long as one of them may."""
-    line, by_worker = seen.line, dict[str, Trouble]()
+    line, troubles = seen.line, list[Trouble]()
     for answer in seen.answers:
-        worker = answer.worker
-        if not answer.is_trouble or is_lost_by_detaching(worker, seen.objects):
+        worker, said = answer.worker, seen.objects.said_of(answer.worker)
+        if not answer.is_trouble or said.is_lost_by_detaching:
             continue
-        there = seen.objects.names_on(worker).namespace(line.namespace) or line.namespace
-        source = source_names(seen.objects.clusters_by_name.get(worker))
-        words = {**line.words, "secrets": seen.daemon_namespace, **source, "namespace_there": there, **answer.about}
-        trouble = trouble_of(worker, answer.told, words, connected=answer.is_connected, cause=answer.cause)
+        there = said.names.namespace(line.namespace) or line.namespace
+        words = {**line.words, "secrets": seen.objects.daemon_namespace, **said.source, "namespace_there": there}
+        trouble = trouble_of(
+            worker, answer.told, {**words, **answer.about}, connected=answer.is_connected, cause=answer.cause
+        )
         if trouble.remedy.id != UNKNOWN or not answer.is_word:
-            by_worker[worker] = trouble
+            troubles.append(trouble)
+    problems = findings_of_workers(troubles)
+    kept = {worker for problem in problems if problem.blocking for worker in problem.workers}
     may_take = any(
-        answer.worker not in by_worker or not by_worker[answer.worker].remedy.blocking
+        answer.worker not in kept
         for answer in seen.answers
         if answer.state is not AnswerState.MISSING and answer.cause != Cause.SECOND_NAME
     )
@@ -345,7 +345,7 @@ def _of_answers(seen: Seen) -> Iterator[Finding]:
     is_stuck = line.state is JobState.LOST or any(
         answer.worker == line.worker and answer.state is AnswerState.REFUSED for answer in seen.answers
     )
-    for problem in findings_of_workers(by_worker.values()):
+    for problem in problems:
         own = is_stuck and line.worker in problem.workers
         yield problem.mild(not own and (may_take or going))
 

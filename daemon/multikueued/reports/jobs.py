@@ -12,7 +12,7 @@ import attrs
 from multikueue.adapters import AVAILABLE
 from multikueue.core.model import placements as noted
 from multikueue.core.model import workloads
-from multikueue.core.model.conditions import changed_at, created_at, is_true, message, parse_timestamp
+from multikueue.core.model.conditions import changed_at, created_at, message, parse_timestamp
 from multikueue.core.model.kinds import CLUSTER_QUEUE, REFUSED
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, is_terminating, labels_of
@@ -55,6 +55,7 @@ class JobState(StrEnum):
 
 WAITING_STATES: Final = (JobState.QUEUED, JobState.WAITING, JobState.OFFERED, JobState.RETRYING)
 RUNNING_STATES: Final = (JobState.STARTING, JobState.RUNNING, JobState.LOST)
+ENDED_STATES: Final = (JobState.FINISHED, JobState.FAILED)
 _NEVER_READY: Final = frozenset(kind.resource.gvk for kind in AVAILABLE if kind.keeps_check_pending)
 """The kinds whose check may stay Pending while a worker has the job."""
 _DECIDING: Final = {
@@ -154,7 +155,7 @@ def _with_quota(chain: Chain) -> JobState:
     worker = workloads.cluster_name(chain.workload)
     if worker is None:
         return JobState.OFFERED if chain.offered_to else JobState.WAITING
-    if not is_true(chain.objects.clusters_by_name.get(worker, {}), "Active"):
+    if not chain.objects.said_of(worker).connected:
         return JobState.LOST
     owner = workloads.owner(chain.workload)
     has_it = chain.check_state is CheckState.READY or (owner is not None and owner.gvk in _NEVER_READY)

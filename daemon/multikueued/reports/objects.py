@@ -23,10 +23,9 @@ from multikueue.core.model.labels import CONTROLLER_NAME, ORIGIN_LABEL
 from multikueue.core.model.name_lists import suggestion
 from multikueue.core.model.names import Json, ObjectKey, Resource
 from multikueue.core.model.objects import dig, labels_of, name_of
-from multikueue.core.model.second_names import why_nothing_new
 from multikueue.core.model.worker_names import WorkerNames, origin_namespace
 from multikueue.core.model.workloads import CheckState
-from multikueued.reports.cluster_answers import ClusterAnswer, cluster_answer
+from multikueued.reports.cluster_answers import NO_CLUSTER, ClusterAnswer, cluster_answer
 from multikueued.reports.published import Published, published_in
 from multikueued.reports.worker_queues import QueuesOnWorker, leads_to, local_queue_of
 
@@ -54,6 +53,8 @@ class ManagerObjects:
     """The ConfigMap with what the daemon sees of workers; None if there is none, or if it may not be read."""
     unread: frozenset[Resource] = frozenset()
     """What may not be listed: nothing follows from there being none."""
+    daemon_namespace: str = ""
+    """Where the daemon has its Lease, `findings` and Secrets; empty: nobody asks for that."""
 
     @cached_property
     def our_checks(self) -> dict[str, Json]:
@@ -87,9 +88,13 @@ class ManagerObjects:
         """What these say."""
         return {name: cluster_answer(cluster) for name, cluster in self.clusters_by_name.items()}
 
+    def said_of(self, worker: str) -> ClusterAnswer:
+        """What the MultiKueueCluster of a worker says; of one that has none, that it is missing."""
+        return self.cluster_answers.get(worker, NO_CLUSTER)
+
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
-        return self.cluster_answers[worker].names if worker in self.cluster_answers else WorkerNames()
+        return self.said_of(worker).names
 
     def is_manager(self, worker: str) -> bool:
         """Whether the daemon says that a worker is the manager itself."""
@@ -249,13 +254,12 @@ class Chain:
     @cached_property
     def offered_to(self) -> tuple[str, ...]:
         """The workers that are asked: one that is cordoned later stays nominated, and its copy is withdrawn."""
-        known = self.objects.clusters_by_name
-        return tuple(name for name in workloads.nominated(self.workload) if not why_nothing_new(known.get(name, {})))
+        return tuple(name for name in workloads.nominated(self.workload) if not self.objects.said_of(name).hold)
 
     @cached_property
     def earlier_runs(self) -> tuple[EarlierRun, ...]:
         """The runs of it that it waits for; empty: none, or that is not known."""
-        return earlier_runs_in(self.workload, self.check)
+        return earlier_runs_in(self.workload, self.message)
 
     @property
     def is_dispatched(self) -> bool:

@@ -30,7 +30,6 @@ class Seen:
     events: tuple[EventReport, ...]
     """Of both, in the order of time."""
     now: datetime
-    daemon_namespace: str
     not_checked: tuple[str, ...] = ()
     """What could not be read."""
     others: tuple[str, ...] = ()

@@ -95,9 +95,8 @@ def meant(workloads: Iterable[Json]) -> list[str]:
     """The different jobs among Workloads that one name stands for; those that have ended count if all have. Kinds that
     differ in their group alone are told with it."""
     every = list(workloads)
-    names = {(type_name(workload), _with_group(workload)) for workload in every if not is_finished(workload)} or {
-        (type_name(workload), _with_group(workload)) for workload in every
-    }
+    counting = [workload for workload in every if not is_finished(workload)] or every
+    names = {(type_name(workload), _with_group(workload)) for workload in counting}
     plain = [name for name, _ in names]
     return sorted(name if plain.count(name) == 1 else full for name, full in names)
 

@@ -13,7 +13,7 @@ import attrs
 from multikueue.core.model.names import Json, ObjectKey
 from multikueue.core.model.objects import dig, name_of
 from multikueued.reports.job_findings import EARLIER_RUN, findings_of
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState, state_of
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, WAITING_STATES, JobReport, JobState, state_of
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.audience import for_operators_alone, once
 from multikueued.reports.remedies.remedy import Finding
@@ -42,7 +42,7 @@ _ON_WORKERS: Final[Mapping[str, str]] = MappingProxyType(
     }
 )
 """What a job's worker has said of its namespace and queue there, and the id under which that is seen by who looks."""
-_AT_REST: Final = (*RUNNING_STATES, JobState.FINISHED, JobState.FAILED, JobState.STOPPING, JobState.LOCAL)
+_AT_REST: Final = (*RUNNING_STATES, *ENDED_STATES, JobState.STOPPING, JobState.LOCAL)
 
 
 def waiting(objects: ManagerObjects) -> list[Json]:
@@ -57,7 +57,6 @@ def _age(workload: Json) -> str:
 def why_jobs_wait(
     objects: ManagerObjects,
     now: datetime,
-    daemon_namespace: str,
     behind: Mapping[ObjectKey, Json] = MappingProxyType({}),
     most: int = MOST,
 ) -> Iterator[Finding]:
@@ -66,14 +65,13 @@ def why_jobs_wait(
     Args:
         objects: of the manager.
         now: the wall clock.
-        daemon_namespace: for remedies.
         behind: the jobs, as far as they were read, by the Workload.
         most: how many jobs are looked at.
     """
     by_cause: dict[tuple[str, ...], list[tuple[str, Finding]]] = defaultdict(list)
     for workload in waiting(objects)[:most]:
         job = behind.get(ObjectKey.of(workload))
-        for finding in findings_of(Seen(workload, job, objects, (), now, daemon_namespace, others_named=None)):
+        for finding in findings_of(Seen(workload, job, objects, (), now, others_named=None)):
             if finding.id not in _PASSING:
                 where = "jobs" if finding.where == f"Workload {name_of(workload)}" else finding.where
                 alike = (finding.id, finding.object or where, "" if finding.object else finding.why)
@@ -84,21 +82,20 @@ def why_jobs_wait(
         yield attrs.evolve(finding, why=f"{finding.why}; it concerns {name}{others}")
 
 
-def causes(objects: ManagerObjects, now: datetime, daemon_namespace: str, namespace: str = "") -> dict[ObjectKey, str]:
+def causes(objects: ManagerObjects, now: datetime, namespace: str = "") -> dict[ObjectKey, str]:
     """What keeps jobs from running, by their Workloads: of each the first finding that somebody has to mend. Those that
     nobody has to look after are not in it; those that wait are looked at before those that are settled.
 
     Args:
         objects: of the manager: what keeps a job from running may be those of other namespaces.
         now: the wall clock.
-        daemon_namespace: for remedies.
         namespace: the only one whose jobs are told of; empty: all are.
     """
     states = ((chain.workload, state_of(chain)) for chain in objects.chains if namespace in ("", chain.queue.namespace))
     held_up = [(state in SETTLED, _age(workload), workload) for workload, state in states if state in HELD_UP]
     known: dict[ObjectKey, str] = {}
     for *_, workload in sorted(held_up, key=lambda each: each[:2])[:AT_A_LOOK]:
-        findings = findings_of(Seen(workload, None, objects, (), now, daemon_namespace, others_named=None))
+        findings = findings_of(Seen(workload, None, objects, (), now, others_named=None))
         if (first := next((finding for finding in findings if finding.blocking), None)) is not None:
             known[ObjectKey.of(workload)] = first.sentence
     return known
@@ -115,16 +112,14 @@ def with_causes(jobs: Iterable[JobReport], known: Mapping[ObjectKey, str]) -> tu
     )
 
 
-def with_waiting(
-    findings: Iterable[Finding], objects: ManagerObjects, now: datetime, daemon_namespace: str
-) -> list[Finding]:
+def with_waiting(findings: Iterable[Finding], objects: ManagerObjects, now: datetime) -> list[Finding]:
     """Findings about a fleet, with what keeps jobs waiting: each cause once, as the first such job tells it. What is
     about the jobs alone, and their submitters can mend, is no operator's.
     """
     alike: Counter[str] = Counter()
     grave = list[Finding]()
     seen = [*findings]
-    for told in why_jobs_wait(objects, now, daemon_namespace, most=AT_A_LOOK):
+    for told in why_jobs_wait(objects, now, most=AT_A_LOOK):
         finding = as_seen_since(told, seen)
         alike[finding.id] += 1
         if finding.blocking and alike[finding.id] <= MOST_ALIKE:

@@ -15,13 +15,11 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import timestamp
 from multikueue.core.model.kinds import REFUSED
 from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of
 from multikueue.core.model.refusal_facts import RefusalFacts, refusals_in
-from multikueue.core.model.second_names import held_as_second, second_name
-from multikueue.core.model.worker_names import cordon_of
 from multikueue.errors import Cause
+from multikueued.reports.cluster_answers import ClusterAnswer, WorkerState
 from multikueued.reports.events import EventReport
-from multikueued.reports.jobs import RUNNING_STATES, WAITING_STATES, JobReport, JobState
+from multikueued.reports.jobs import ENDED_STATES, RUNNING_STATES, WAITING_STATES, JobReport, JobState
 from multikueued.reports.objects import Chain
 from multikueued.reports.worker_queues import quota_mismatch
 
@@ -219,11 +217,10 @@ def ask_workers(chain: Chain, job: JobReport, events: Sequence[EventReport], now
 
 
 def _answer(asked: _Asked) -> WorkerAnswer:
-    name, job, cluster = asked.name, asked.job, asked.chain.objects.clusters_by_name.get(asked.name)
-    if cluster is None:
+    name, job, said = asked.name, asked.job, asked.chain.objects.said_of(asked.name)
+    if said.state is WorkerState.MISSING:
         return WorkerAnswer(name, AnswerState.MISSING, "there is no MultiKueueCluster of that name")
-    said = asked.chain.objects.cluster_answers[name]
-    if job.state in (JobState.FINISHED, JobState.FAILED):
+    if job.state in ENDED_STATES:
         return WorkerAnswer(name, AnswerState.FINISHED if name == job.worker else AnswerState.ELSEWHERE)
     if not said.connected:
         state = AnswerState(said.state)
@@ -237,7 +234,7 @@ def _answer(asked: _Asked) -> WorkerAnswer:
         if unusable := said.unusable.get(kind):
             cause = said.causes.get(kind, "")
             return WorkerAnswer(name, AnswerState.UNUSABLE, unusable, Source.CONDITION, cause=cause)
-    if name not in job.offered_to and (away := _kept_away(asked, cluster)) is not None:
+    if name not in job.offered_to and (away := _kept_away(asked, said)) is not None:
         return away
     return _of_one_that_may_take_it(asked)
 
@@ -250,17 +247,16 @@ def _of_its_worker(asked: _Asked) -> WorkerAnswer:
     return WorkerAnswer(name, AnswerState.RUNNING if state in RUNNING_STATES else AnswerState(state), asked.words)
 
 
-def _kept_away(asked: _Asked, cluster: Json) -> WorkerAnswer | None:
+def _kept_away(asked: _Asked, said: ClusterAnswer) -> WorkerAnswer | None:
     """Of a worker that is offered no job, or not this one that waits, as its MultiKueueCluster says, or its Kueue."""
     name, noted = asked.name, Source.ANNOTATION
-    if cordon := cordon_of(annotations_of(cluster)):
-        return WorkerAnswer(name, AnswerState.CORDONED, cordon, noted, cause=Cause.CORDONED)
-    if (second := second_name(cluster)) is not None:
-        words = held_as_second(second.first)
-        return WorkerAnswer(name, AnswerState.CORDONED, words, Source.CONDITION, cause=Cause.SECOND_NAME)
+    if said.cordon:
+        return WorkerAnswer(name, AnswerState.CORDONED, said.cordon, noted, cause=Cause.CORDONED)
+    if said.second is not None:
+        return WorkerAnswer(name, AnswerState.CORDONED, said.hold, Source.CONDITION, cause=Cause.SECOND_NAME)
     if asked.job.state not in WAITING_STATES:
         return None
-    if nowhere := asked.chain.objects.names_on(name).why_none(asked.job.namespace):
+    if nowhere := said.names.why_none(asked.job.namespace):
         return WorkerAnswer(name, AnswerState.NOT_OFFERED, nowhere, noted, cause=Cause.NAMESPACE_UNNAMED)
     published = asked.chain.objects.published.get(name)
     kueue = published.facts.kueue if published is not None else None

@@ -13,7 +13,6 @@ from multikueue.core.model import workloads
 from multikueue.core.model.conditions import condition
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig
-from multikueue.core.model.second_names import why_nothing_new
 from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.jobs import RUNNING_STATES, JobReport, job_report
 from multikueued.reports.objects import ManagerObjects
@@ -84,22 +83,21 @@ def worker_reports(objects: ManagerObjects, jobs: Iterable[JobReport] | None = N
 
 def _connection(name: str, objects: ManagerObjects) -> WorkerReport:
     """What its MultiKueueCluster says of a worker."""
-    cluster = objects.clusters_by_name.get(name)
-    if cluster is None:
+    said = objects.said_of(name)
+    if said.state is WorkerState.MISSING:
         error = f'a MultiKueueConfig lists "{name}", and there is no MultiKueueCluster of that name'
         return WorkerReport(name, WorkerState.MISSING, error=error)
-    said, hold = objects.cluster_answers[name], why_nothing_new(cluster)
     flaws = "; ".join(f"{kind}: {why}" for kind, why in said.unusable.items())
     return WorkerReport(
         name=name,
         state=said.state,
-        cordoned=bool(hold),
+        cordoned=bool(said.hold),
         since=said.since,
         error=said.error or flaws,
         cause=said.cause or next(filter(None, said.causes.values()), ""),
         attempts=said.failures,
         next_attempt=said.next_attempt,
-        cordon=hold,
+        cordon=said.hold,
         same_as=said.same_as,
     )
 

@@ -15,6 +15,7 @@ import attrs
 from multikueue import AdapterRegistry, JobKind
 from multikueue.adapters import AVAILABLE
 from multikueue.adapters.safe import SafeAdapter
+from multikueue.core.model.adapter import may_have_pods
 from multikueue.core.model.conditions import created_at, deleted_at
 from multikueue.core.model.copies import prebuilt_workload
 from multikueue.core.model.giving_up import holding_finalizers
@@ -80,7 +81,7 @@ class CopyReader:
             except Forbidden:
                 not_read.append(adapter.resource)
                 continue
-            copies = [ending_copy(job, adapter) for job in listed if _may_have_pods(job, adapter)]
+            copies = [ending_copy(job, adapter) for job in listed if may_have_pods(adapter, job)]
             copies = [orphaned(copy, now) if copy.uid in self.orphans else copy for copy in copies]
             if adapter.traits.pods_label:
                 try:
@@ -98,7 +99,7 @@ class CopyReader:
         """
         label = adapter.traits.pods_label
         listed = (await self.client.list(POD, label_selector=label)).items
-        running = [pod for pod in listed if _may_have_pods(pod, _PODS)]
+        running = [pod for pod in listed if may_have_pods(_PODS, pod)]
         jobs = set(map(ObjectKey.of, (await self.client.list(adapter.resource)).items)) if running else set()
         left = [pod for pod in running if ObjectKey(namespace_of(pod), labels_of(pod)[label]) not in jobs]
         return [ending_copy(pod, _PODS) for pod in left]
@@ -123,7 +124,7 @@ class CopyReader:
                 job = await self.client.get(resource, ObjectKey.of(deletion))
             except (NotFound, Forbidden):
                 continue
-            if adapter is not None and _may_have_pods(job, adapter):
+            if adapter is not None and may_have_pods(adapter, job):
                 ending.append(orphaned(ending_copy(job, adapter), now))
         return EndingCopies(tuple(await self._with_pods([copy for copy in ending if copy.is_overdue(now)], now)))
 
@@ -156,10 +157,6 @@ def orphaned(copy: EndingCopy, now: datetime) -> EndingCopy:
 def _may_be_served(gvk: GVK, served: Collection[GVK] | None) -> bool:
     """A server tells of its kinds, but for those of the core group; one that tells nothing is asked."""
     return not gvk.group or served is None or gvk in served
-
-
-def _may_have_pods(job: Json, adapter: SafeAdapter) -> bool:
-    return adapter.outcome(job) is None and not adapter.pods_are_gone(job)
 
 
 def ending_copy(job: Json, adapter: SafeAdapter) -> EndingCopy:

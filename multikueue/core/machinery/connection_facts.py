@@ -14,7 +14,14 @@ from typing import Any, Final
 import attrs
 import orjson
 
-from multikueue.core.model.conditions import condition, new_condition, parse_timestamp, says_the_same, timestamp
+from multikueue.core.model.conditions import (
+    condition,
+    json_message,
+    new_condition,
+    parse_timestamp,
+    says_the_same,
+    timestamp,
+)
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import dig, digest
 
@@ -85,19 +92,16 @@ def facts_status(cluster: Json, active: Json | None, facts: ConnectionFacts, now
 
 def connection_facts(cluster: Json) -> ConnectionFacts | None:
     """What a MultiKueueCluster says; None: nothing that can be read."""
-    try:
-        facts: Any = orjson.loads(str((condition(cluster, FACTS) or {}).get("message") or ""))
-    except orjson.JSONDecodeError:
-        return None
-    if not isinstance(facts, dict) or facts.get("active") != _digest(condition(cluster, "Active")):
+    facts = json_message(cluster, FACTS)
+    if facts.get("active") != _digest(condition(cluster, "Active")):
         return None
     failures, same_as = facts.get("failures"), facts.get("sameAs")
     return ConnectionFacts(
         failures if isinstance(failures, int) else 0,
-        _time(facts.get("nextAttempt")),
+        parse_timestamp(facts.get("nextAttempt")),
         str(facts.get("error") or ""),
         _texts(facts.get("unusable")),
-        _time(facts.get("movesAt")),
+        parse_timestamp(facts.get("movesAt")),
         facts.get("manager") if isinstance(facts.get("manager"), bool) else None,
         str(facts.get("cause") or ""),
         _texts(facts.get("causes")),
@@ -107,10 +111,6 @@ def connection_facts(cluster: Json) -> ConnectionFacts | None:
 
 def _texts(value: Any) -> dict[str, str]:
     return {str(key): str(text) for key, text in value.items()} if isinstance(value, dict) else {}
-
-
-def _time(value: Any) -> datetime | None:
-    return parse_timestamp(value) if isinstance(value, str) else None
 
 
 def _digest(active: Json | None) -> str:

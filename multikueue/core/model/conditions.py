@@ -21,9 +21,9 @@ def timestamp(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def parse_timestamp(text: str | None) -> datetime | None:
+def parse_timestamp(text: object) -> datetime | None:
     """Read an RFC 3339 time; None if it is absent or not one, or none in UTC: year 1 of a zone east of it."""
-    if not text:
+    if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)

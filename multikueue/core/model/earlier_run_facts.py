@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 import attrs
 import orjson
@@ -15,7 +15,6 @@ import orjson
 from multikueue.core.model.conditions import condition, json_message, new_condition, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import digest
-from multikueue.core.model.workloads import check
 
 WAITS: Final = "multikueue.dev/Waits"
 """The type of the condition."""
@@ -62,19 +61,15 @@ def earlier_run_condition(runs: Sequence[EarlierRun], message: str, now: datetim
     return new_condition(WAITS, True, FOR_EARLIER_RUN, text, now=now)
 
 
-def earlier_runs_in(workload: Json, name: str | None) -> tuple[EarlierRun, ...]:
+def earlier_runs_in(workload: Json, message: str) -> tuple[EarlierRun, ...]:
     """What a Workload waits for; empty: for no earlier run, or that is not known.
 
     Args:
         workload: the manager's.
-        name: of our check on it.
+        message: of our check on it.
     """
-    waits = condition(workload, WAITS) or {}
-    entry = check(workload, name) if name is not None else None
-    if name is None or entry is None or waits.get("reason") != FOR_EARLIER_RUN:
-        return ()
     facts = json_message(workload, WAITS)
-    if facts.get("message") != digest(str(entry.get("message") or "")):
+    if facts.get("message") != digest(message) or (condition(workload, WAITS) or {}).get("reason") != FOR_EARLIER_RUN:
         return ()
     runs = facts.get("runs")
     return tuple(_read(run) for run in runs if isinstance(run, dict)) if isinstance(runs, list) else ()
@@ -84,11 +79,8 @@ def _read(run: Json) -> EarlierRun:
     worker, kind, name, uid = (str(run.get(field) or "") for field in ("worker", "kind", "name", "uid"))
     listed = run.get("finalizers")
     finalizers = tuple(map(str, listed)) if isinstance(listed, list) else ()
-    return EarlierRun(worker, kind, name, uid, _time(run.get("deleted")), _time(run.get("due")), finalizers)
-
-
-def _time(text: Any) -> datetime | None:
-    return parse_timestamp(text) if isinstance(text, str) else None
+    deleted, due = (parse_timestamp(run.get(field)) for field in ("deleted", "due"))
+    return EarlierRun(worker, kind, name, uid, deleted, due, finalizers)
 
 
 def _text(runs: Sequence[EarlierRun], message: str) -> str:

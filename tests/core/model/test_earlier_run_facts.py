@@ -11,6 +11,7 @@ from multikueue.core.model.conditions import condition, conditions, is_true, tim
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import with_value
+from multikueue.core.model.workloads import check
 from tests.core.applying import carry_out
 from tests.core.building import CHECK, EARLIER, job_copy_of, snapshot, worker, workload
 from tests.core.door import (
@@ -50,14 +51,19 @@ def told_by(seen: Snapshot) -> Json:
     return after.workload
 
 
+def waited_for(workload: Json) -> tuple[EarlierRun, ...]:
+    """As the Workload says it beside the message of our check."""
+    return earlier_runs_in(workload, str((check(workload, CHECK) or {}).get("message") or ""))
+
+
 def test_what_is_waited_for_is_written_with_the_message() -> None:
     """The pods have Kubernetes' 30 s, and a minute."""
     waits = told_by(waiting())
-    assert earlier_runs_in(waits, CHECK) == (
+    assert waited_for(waits) == (
         EarlierRun("w1", "Job", "train", "uid-left", NOW, NOW + timedelta(seconds=90), ("example.com/slow",)),
     )
-    assert not earlier_runs_in(waits, CHECK)[0].is_overdue(NOW + timedelta(seconds=89))
-    assert earlier_runs_in(waits, CHECK)[0].is_overdue(NOW + timedelta(seconds=90))
+    assert not waited_for(waits)[0].is_overdue(NOW + timedelta(seconds=89))
+    assert waited_for(waits)[0].is_overdue(NOW + timedelta(seconds=90))
 
 
 def test_it_is_written_once() -> None:
@@ -95,7 +101,7 @@ def test_one_that_was_sent_back_waits_for_it_all_the_same() -> None:
     later = attrs.evolve(waiting(timedelta(hours=1)), workload=waits)
     back = told_by(later)
     assert is_true(back, "Evicted")
-    assert [run.uid for run in earlier_runs_in(back, CHECK)] == ["uid-left"]
+    assert [run.uid for run in waited_for(back)] == ["uid-left"]
 
 
 def holding(text: str, reason: str = "EarlierRun") -> Json:
@@ -105,17 +111,17 @@ def holding(text: str, reason: str = "EarlierRun") -> Json:
 
 @pytest.mark.parametrize("text", ["", "no JSON", "[]", "1", '{"runs": {}}', '{"runs": ["x"], "tried": -1}'])
 def test_what_cannot_be_read_is_unknown(text: str) -> None:
-    assert earlier_runs_in(holding(text), CHECK) == ()
-    assert earlier_runs_in({}, CHECK) == ()
-    assert earlier_runs_in({}, None) == ()
+    assert waited_for(holding(text)) == ()
+    assert earlier_runs_in({}, "words") == ()
+    assert earlier_runs_in({}, "") == ()
 
 
 def test_it_counts_beside_its_message_alone_and_has_at_most_two_kilobytes() -> None:
     entry = earlier_run_condition([RUN] * 50, "words", NOW)
     assert 1800 < len(entry["message"]) <= 2048
-    runs = earlier_runs_in(holding(entry["message"]), CHECK)
+    runs = waited_for(holding(entry["message"]))
     assert set(runs) == {RUN}
     assert 5 < len(runs) < 50
     other = earlier_run_condition([RUN], "other words", NOW)
-    assert earlier_runs_in(holding(other["message"]), CHECK) == ()
-    assert earlier_runs_in(holding(entry["message"], "SomethingElse"), CHECK) == ()
+    assert waited_for(holding(other["message"])) == ()
+    assert waited_for(holding(entry["message"], "SomethingElse")) == ()

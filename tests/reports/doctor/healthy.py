@@ -93,8 +93,7 @@ def healthy(*workloads: Json, **changed: Any) -> Facts:
     checks = tuple({**check, "status": {"conditions": [active]}} for check in objects.checks)
     made = Facts(
         now=NOW,
-        objects=attrs.evolve(objects, lease=lease(), checks=checks),
-        daemon_namespace="kueue-system",
+        objects=attrs.evolve(objects, lease=lease(), checks=checks, daemon_namespace="kueue-system"),
         settings=Settings(namespace="kueue-system", webhook=WebhookSettings(enabled=True)),
         settings_known=True,
         kinds=(JOB_KIND, RAY_KIND),

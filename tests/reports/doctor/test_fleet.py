@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 import attrs
@@ -22,7 +23,7 @@ from multikueued.reports.remedies.remedy import Severity
 from multikueued.reports.seen import Seen
 from tests.reports.doctor.healthy import ALLOWED, NOW, QUEUE, healthy, objects_of, queues
 from tests.reports.doctor.test_checks import CASES, on_manager, with_worker
-from tests.reports.objects import CHECK, job, stored, worker, workload
+from tests.reports.objects import CHECK, fleet, job, stored, worker, workload
 
 DOCTORS_OWN: Final = frozenset(
     {
@@ -57,20 +58,20 @@ def published(facts: Facts) -> ManagerObjects:
 @pytest.mark.parametrize(("id", "facts"), [case[:2] for case in CASES], ids=[case[0] for case in CASES])
 def test_status_finds_what_the_manager_tells(id: str, facts: Facts) -> None:
     """It had checks of its own: two names of one cluster, and whatever was wrong on workers, it did not tell."""
-    ids = {finding.id for finding in status_report(published(facts), NOW, "kueue-system").findings}
+    ids = {finding.id for finding in status_report(published(facts), NOW).findings}
     assert (id in ids) is (id not in DOCTORS_OWN), ids
 
 
 def test_nothing_is_wrong_with_a_healthy_fleet() -> None:
-    assert status_report(published(healthy()), NOW, "kueue-system").findings == ()
+    assert status_report(published(healthy()), NOW).findings == ()
 
 
 def test_a_worker_that_is_gone_under_a_job_is_told_by_what_becomes_of_the_job() -> None:
     """`status` told the weaker of two findings: that a config lists it, and nothing of the job."""
     runs = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
     facts = objects_of(healthy(runs), clusters=(worker("worker2"),))
-    reported = status_report(facts.objects, NOW, "kueue-system").findings
-    explanation = explain(Seen(runs, None, facts.objects, (), NOW, "kueue-system"))
+    reported = status_report(facts.objects, NOW).findings
+    explanation = explain(Seen(runs, None, facts.objects, (), NOW))
 
     assert [finding.id for finding in reported] == [finding.id for finding in explanation.findings] == ["worker-gone"]
     assert reported[0].why.endswith("it has default/job/train")
@@ -83,12 +84,12 @@ def test_what_breaks_under_a_job_that_runs_is_told_where_it_is_explained() -> No
     missing = with_worker(runs, queues=queues(local={}))
     for facts, wanted in ((missing, "worker-local-queue-missing"), (stopped, "worker-local-queue-stopped")):
         objects = published(facts)
-        fleet = tuple(status_report(objects, NOW, "kueue-system").findings)
-        about = explain(Seen(runs, None, objects, (), NOW, "kueue-system", fleet=fleet))
+        fleet = tuple(status_report(objects, NOW).findings)
+        about = explain(Seen(runs, None, objects, (), NOW, fleet=fleet))
         assert [finding.id for finding in fleet] == [finding.id for finding in about.findings] == [wanted]
         assert about.findings[0].severity is Severity.WARNING
         elsewhere = workload(stored(job("train")), cluster="worker2", checks={CHECK: "Ready"})
-        assert explain(Seen(elsewhere, None, objects, (), NOW, "kueue-system", fleet=fleet)).findings == ()
+        assert explain(Seen(elsewhere, None, objects, (), NOW, fleet=fleet)).findings == ()
 
 
 def test_a_queue_that_cannot_hold_copies_is_told_of_the_jobs_that_wait_for_it() -> None:
@@ -98,29 +99,32 @@ def test_a_queue_that_cannot_hold_copies_is_told_of_the_jobs_that_wait_for_it() 
     there = attrs.evolve(facts.workers["worker1"], queues=queues(local={ObjectKey("local", QUEUE.name): "pool"}))
     facts = attrs.evolve(facts, workers={**facts.workers, "worker1": there})
     objects = attrs.evolve(published(facts), workloads=(waits,))
-    fleet = tuple(status_report(objects, NOW, "kueue-system").findings)
-    told = explain(Seen(waits, None, objects, (), NOW, "kueue-system", fleet=fleet)).findings
+    fleet = tuple(status_report(objects, NOW).findings)
+    told = explain(Seen(waits, None, objects, (), NOW, fleet=fleet)).findings
 
     assert "own-worker-queue" in [finding.id for finding in told]
-    assert "own-worker-queue" not in [
-        finding.id for finding in explain(Seen(waits, None, objects, (), NOW, "kueue-system")).findings
-    ]
+    assert "own-worker-queue" not in [finding.id for finding in explain(Seen(waits, None, objects, (), NOW)).findings]
 
 
 def test_rights_that_the_daemons_settings_need_are_not_printed_for_the_defaults() -> None:
     """`status` does not read the settings: for a verb that one of them needs, the command had granted all but that."""
     refused = attrs.evolve(ALLOWED, verb="create", allowed=False)
     facts = with_worker(permissions=(refused,), user="system:serviceaccount:kueue-system:multikueue")
-    (finding,) = status_report(published(facts), NOW, "kueue-system").findings
+    (finding,) = status_report(published(facts), NOW).findings
     assert "multikueue rbac worker --config FILE --least --service-account kueue-system/multikueue" in finding.remedy
+
+
+def test_settings_that_nobody_has_read_are_in_no_file() -> None:
+    """A file of that name stood for them, which nothing told from one that somebody had named."""
+    source = Facts.on_manager(fleet(), NOW).settings_source
+    assert source is not None
+    assert not isinstance(source, Path | ObjectKey)
 
 
 def test_what_the_daemon_saw_last_does_not_outlive_a_worker() -> None:
     facts = with_worker(queues=queues(local={}))
     alone = attrs.evolve(published(facts), clusters=(worker("worker2"),), configs=())
-    assert "worker-local-queue-missing" not in {
-        finding.id for finding in status_report(alone, NOW, "kueue-system").findings
-    }
+    assert "worker-local-queue-missing" not in {finding.id for finding in status_report(alone, NOW).findings}
 
 
 @pytest.mark.parametrize("newer", ["queue", "job", ""])
@@ -135,7 +139,5 @@ def test_what_was_seen_before_says_nothing_of_what_came_since(newer: str) -> Non
         for queue in local:
             queue["metadata"]["creationTimestamp"] = later
         facts = attrs.evolve(facts, objects=attrs.evolve(facts.objects, local_queues=tuple(local)))
-    ids = {
-        finding.id for finding in status_report(published(facts), NOW + timedelta(minutes=2), "kueue-system").findings
-    }
+    ids = {finding.id for finding in status_report(published(facts), NOW + timedelta(minutes=2)).findings}
     assert ("worker-namespace-missing" in ids) is (not newer), ids

@@ -7,13 +7,14 @@ import shlex
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
+from pathlib import Path
 from typing import Final
 
 import attrs
 
 from multikueue.core.model.conditions import is_true, timestamp
 from multikueue.core.model.names import SERVICE_ACCOUNT_USER, ObjectKey
-from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts
+from multikueued.diagnosis.facts import SETTINGS_FIELD, Facts, Unread
 from multikueued.diagnosis.findings import Spot, check
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import Severity, is_name
@@ -69,12 +70,16 @@ def account_named(subject: str) -> str:
 
 def _printing(facts: Facts, side: str, *options: str) -> str:
     """What to type to have `multikueue rbac` print the rules of one side, for the daemon's settings."""
-    given, read = facts.settings_source, ""
-    config = ["--config", str(given)] if given is not None else []
-    if isinstance(given, ObjectKey):
-        field = "-o jsonpath='{.data." + SETTINGS_FIELD.replace(".", r"\.") + "}'"
-        read = f"{facts.kubectl} {shlex.join(['-n', given.namespace, 'get', 'configmap', given.name])} {field} | "
-        config = ["--config", "/dev/stdin"]
+    read, config = "", list[str]()
+    match facts.settings_source:
+        case ObjectKey(namespace, name):
+            field = "-o jsonpath='{.data." + SETTINGS_FIELD.replace(".", r"\.") + "}'"
+            read = f"{facts.kubectl} {shlex.join(['-n', namespace, 'get', 'configmap', name])} {field} | "
+            config = ["--config", "/dev/stdin"]
+        case Path() as file:
+            config = ["--config", str(file)]
+        case Unread() as unread:
+            config = ["--config", unread.value]
     return read + shlex.join(["multikueue", "rbac", side, *config, *options])
 
 
@@ -103,7 +108,7 @@ def expiring(facts: Facts) -> Iterator[Spot]:
                 yield Spot(
                     f"{worker}, Secret {credentials.secret}" if credentials.secret else worker,
                     f"the {what} {'expired' if until < facts.now else 'expires'} at {timestamp(until)}",
-                    {"worker": worker, "secret": credentials.secret, "secrets": facts.daemon_namespace},
+                    {"worker": worker, "secret": credentials.secret, "secrets": facts.objects.daemon_namespace},
                     severity=Severity.ERROR if until < facts.now else Severity.WARNING,
                     instead=f"credentials-expire@{'renewed' if credentials.renewed else 'by-hand'}" if others else "",
                     workers=(worker,) if until < facts.now else (),  # nothing fails yet
@@ -136,7 +141,7 @@ def unusable(facts: Facts) -> Iterator[Spot]:
         if credentials.problem:
             where = f"{worker}, Secret {credentials.secret}"
             words = {"worker": worker, "secret": credentials.secret}
-            words |= {"secrets": facts.daemon_namespace, "outside": facts.outside}
+            words |= {"secrets": facts.objects.daemon_namespace, "outside": facts.outside}
             instead = "" if credentials.secret == secret_name(worker) else "kubeconfig-unusable@by-hand"
             yield Spot(where, credentials.problem, words, instead=instead, workers=(worker,))
 

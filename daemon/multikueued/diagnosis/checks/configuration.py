@@ -13,9 +13,8 @@ from multikueue.core.model.kinds import ADMISSION_CHECK, CLUSTER_QUEUE, LEASE, M
 from multikueue.core.model.labels import DIFFERENT_ANNOTATION
 from multikueue.core.model.name_lists import listed, suggestion
 from multikueue.core.model.names import ObjectKey
-from multikueue.core.model.objects import annotations_of, dig, labels_of, name_of
-from multikueue.core.model.second_names import Because, held_as_second, second_name
-from multikueue.core.model.worker_names import cordon_of
+from multikueue.core.model.objects import dig, labels_of, name_of
+from multikueue.core.model.second_names import Because, held_as_second
 from multikueued.diagnosis.facts import Facts, Installation
 from multikueued.diagnosis.findings import Check, Spot, check, row
 from multikueued.reports.chain import (
@@ -27,9 +26,9 @@ from multikueued.reports.chain import (
     without_cluster_queue,
 )
 from multikueued.reports.cluster_answers import WorkerState
-from multikueued.reports.daemon_lease import daemon_findings, daemon_report
+from multikueued.reports.daemon_lease import daemon_findings
 from multikueued.reports.remedies.remedy import Finding, Severity, finding
-from multikueued.reports.remedies.trouble import DETACHED, GONE, is_lost_by_detaching, taken_away
+from multikueued.reports.remedies.trouble import DETACHED, GONE, taken_away
 from multikueued.reports.typenames import title
 
 
@@ -52,10 +51,10 @@ def nobody_leads(facts: Facts) -> Iterator[Finding]:
     }
     if lacking & {"get", "update"}:  # it need not be created, as it is there; patched are those of mirrors' Nodes
         return
-    origin, secret = str(facts.settings.origin), ObjectKey(facts.daemon_namespace, facts.settings.marks_secret)
+    origin, secret = str(facts.settings.origin), ObjectKey(facts.objects.daemon_namespace, facts.settings.marks_secret)
     is_other = facts.settings_known and facts.noted_origin not in ("", origin)
     words = {"name": secret.name, "namespace": secret.namespace, "noted": facts.noted_origin, "origin": origin}
-    for problem in daemon_findings(daemon_report(facts.objects.lease, facts.managers_now), facts.daemon_namespace):
+    for problem in daemon_findings(facts.objects.lease, facts.managers_now, facts.objects.daemon_namespace):
         yield finding("origin-changed", problem.where, **words) if is_other else problem
 
 
@@ -195,16 +194,16 @@ def _taken_away(facts: Facts, workers: Iterable[str]) -> Iterator[Finding]:
 @check("worker-cordoned")
 def cordoned_workers(facts: Facts) -> Iterator[Spot]:
     """A worker is cordoned."""
-    for name, cluster in sorted(facts.objects.clusters_by_name.items()):
-        if cordon_of(annotations_of(cluster)):
+    for name, said in sorted(facts.objects.cluster_answers.items()):
+        if said.cordon:
             yield Spot(name, "it is cordoned: it is offered nothing new", {"worker": name}, workers=(name,))
 
 
 @check("worker-second-name")
 def second_names(facts: Facts) -> Iterator[Spot]:
     """Two MultiKueueClusters lead to one cluster."""
-    for name, cluster in sorted(facts.objects.clusters_by_name.items()):
-        if (second := second_name(cluster)) is not None:
+    for name, said in sorted(facts.objects.cluster_answers.items()):
+        if (second := said.second) is not None:
             why = held_as_second(second.first)
             void = f": it has shown what {second.first} has, whatever {DIFFERENT_ANNOTATION} says"
             why += void if second.because is Because.NOT_DIFFERENT else ""
@@ -214,9 +213,8 @@ def second_names(facts: Facts) -> Iterator[Spot]:
 @check("only-second-names")
 def only_second_names(facts: Facts) -> Iterator[Spot]:
     """A MultiKueueConfig lists nothing but second names of clusters: its jobs are offered to nobody. They are named."""
-    known = facts.objects.clusters_by_name
     for name in sorted(facts.objects.our_checks):
-        seconds = {worker: second_name(known.get(worker) or {}) for worker in facts.objects.workers_of(name)}
+        seconds = {worker: facts.objects.said_of(worker).second for worker in facts.objects.workers_of(name)}
         firsts = {worker: second.first for worker, second in seconds.items() if second is not None}
         config = facts.objects.configs_by_check.get(name)
         if config is None or not seconds or len(firsts) < len(seconds):
@@ -268,7 +266,7 @@ def what_workers_say(facts: Facts) -> Iterator[Finding]:
     `bad-token`, `kubeconfig-key`, `worker-down`, `worker-hung`, `crd-missing`, `rbac`.
     """
     for worker in facts.worker_reports:
-        if is_lost_by_detaching(worker.name, facts.objects):
+        if facts.objects.said_of(worker.name).is_lost_by_detaching:
             continue
         if worker.error and worker.state is not WorkerState.MISSING:  # of which the check's findings tell
             degraded = worker.state is WorkerState.DEGRADED

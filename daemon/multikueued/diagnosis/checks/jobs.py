@@ -79,7 +79,7 @@ def jobs_that_wait(facts: Facts) -> Iterator[Finding]:
     """Jobs wait or were rejected for a reason that somebody has to mend, as `multikueue explain` tells it; the
     id is the reason's, as `kind-not-enabled`, `not-delegated`, `name-taken`, `webhook`, `namespace-missing`.
     """
-    yield from why_jobs_wait(facts.objects, facts.now, facts.daemon_namespace, facts.jobs)
+    yield from why_jobs_wait(facts.objects, facts.now, facts.jobs)
 
 
 @check(NEED_MISSING.id)

@@ -54,11 +54,6 @@ class Sign:
     beside: str = "message"
     after: float = 0.0
 
-    @property
-    def remedy(self) -> Remedy:
-        """What to do."""
-        return REMEDIES[self.row]
-
     def found_in(self, job: Json, since: datetime | None, now: datetime) -> str | None:
         """The job's own words; None: it says no such thing. `since` is when its worker got it."""
         if self.condition:
@@ -114,7 +109,7 @@ def _trouble(job: Json, report: JobReport, now: datetime) -> tuple[Remedy, str] 
     if _is_outdated(job):
         return None
     kind = kind_of(job)
-    troubles = ((sign.remedy, sign.found_in(job, report.since, now)) for sign in TROUBLE if kind in sign.kinds)
+    troubles = ((REMEDIES[sign.row], sign.found_in(job, report.since, now)) for sign in TROUBLE if kind in sign.kinds)
     known = next(((remedy, plain(words)) for remedy, words in troubles if words is not None), None)
     if waits:
         return known if known is not None and _hold(job) is OnHold.YES else None
@@ -163,10 +158,7 @@ def own_trouble(job: Json, report: JobReport, workload: Json | None, now: dateti
 
 def kind_of(job: Json) -> str:
     """As the rows name it."""
-    return _named(GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or "")))
-
-
-def _named(gvk: GVK) -> str:
+    gvk = GVK.of(str(job.get("apiVersion") or ""), str(job.get("kind") or ""))
     return f"{gvk.kind}.{gvk.group}"
 
 
@@ -180,7 +172,7 @@ def _of_no_pod(job: Json) -> str:
 
 def _hold(job: Json) -> OnHold:
     named = kind_of(job)
-    known = next((row for row in AVAILABLE if _named(row.resource.gvk) == named), None)
+    known = next((row for row in AVAILABLE if kind_of(row.resource.object({})) == named), None)
     return SafeAdapter(known).on_hold_here(job) if known is not None else OnHold.UNKNOWN
 
 

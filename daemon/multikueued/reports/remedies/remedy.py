@@ -51,12 +51,10 @@ class Finding:
     """Why it matters; empty: that is plain."""
     side: Side = "manager"
     """Which cluster is to be mended."""
-    blocking: bool = attrs.field(init=False)
+    blocking: bool = attrs.field(
+        init=False, default=attrs.Factory(lambda self: self.severity is Severity.ERROR, takes_self=True)
+    )
     """Whether somebody has to act, since it is an error."""
-
-    @blocking.default
-    def _is_error(self) -> bool:
-        return self.severity is Severity.ERROR
 
     @property
     def sentence(self) -> str:
@@ -93,11 +91,6 @@ class Remedy:
     def id(self) -> str:
         """Of the finding."""
         return self.key.partition("@")[0]
-
-    @property
-    def blocking(self) -> bool:
-        """Whether somebody has to act."""
-        return self.severity is Severity.ERROR
 
     def about(
         self, where: str, message: str, *each: Mapping[str, str], instead: str = "", workers: tuple[str, ...] = ()

@@ -15,11 +15,9 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import timestamp
-from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.kinds import MULTIKUEUE_CLUSTER
-from multikueue.core.model.names import Json
-from multikueue.core.model.objects import annotations_of, dig
 from multikueue.errors import Cause
+from multikueued.reports.cluster_answers import WorkerState
 from multikueued.reports.objects import ManagerObjects
 from multikueued.reports.remedies.remedy import REMEDIES, RULES, Finding, Remedy, RemedyRule, finding
 from multikueued.reports.typenames import resource_of
@@ -62,6 +60,7 @@ def findings_of_workers(troubles: Iterable[Trouble]) -> list[Finding]:
 
 
 def _finding(alike: Sequence[Trouble]) -> Finding:
+    """What several workers show that have one cause."""
     row, message, workers = alike[0].remedy, alike[0].message, tuple(trouble.worker for trouble in alike)
     if len({trouble.message for trouble in alike}) > 1:
         message = "; ".join(f"{trouble.worker}: {trouble.message}" for trouble in alike)
@@ -96,15 +95,6 @@ def found_by(rules: tuple[RemedyRule, ...], where: str, message: str, context: M
     return row.about(where, message, {"namespace_there": context.get("namespace", ""), **context, **found})
 
 
-def source_names(cluster: Json | None) -> dict[str, str]:
-    """What remedies fill in of how a MultiKueueCluster says that its worker is reached."""
-    source = dig(cluster or {}, "spec", "clusterSource")
-    return {
-        "secret": str(dig(source, "kubeConfig", "location") or ""),
-        "profile": str(dig(source, "clusterProfileRef", "name") or ""),
-    }
-
-
 def trouble_of(
     worker: str, message: str, context: Mapping[str, str], *, connected: bool = True, cause: str = ""
 ) -> Trouble:
@@ -134,13 +124,6 @@ def about_worker(
     return found
 
 
-def is_lost_by_detaching(worker: str, objects: ManagerObjects) -> bool:
-    """Whether a worker is out of reach because its cluster is being detached: it answered until then."""
-    said, cluster = objects.cluster_answers.get(worker), objects.clusters_by_name.get(worker, {})
-    lost = said is not None and not said.connected and said.moves_at is None
-    return lost and detached_at(annotations_of(cluster)) is not None
-
-
 def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
     """That a worker is taken away under jobs: its cluster is being detached, or its MultiKueueCluster is gone.
 
@@ -148,14 +131,11 @@ def taken_away(worker: str, objects: ManagerObjects) -> Finding | None:
         worker: its name.
         objects: of the manager.
     """
-    cluster = objects.clusters_by_name.get(worker)
-    if cluster is None and MULTIKUEUE_CLUSTER in objects.unread:
-        return None
-    if cluster is None:
+    said = objects.said_of(worker)
+    if said.state is WorkerState.MISSING and MULTIKUEUE_CLUSTER not in objects.unread:
         return finding(GONE, f"MultiKueueCluster {worker}", worker=worker)
-    since, said = detached_at(annotations_of(cluster)), objects.cluster_answers[worker]
-    if since is None:
+    if said.detached is None:
         return None
     how = "moves" if said.moves_at is not None else "connected" if said.connected else "stays"
     moves = timestamp(said.moves_at) if said.moves_at is not None else ""
-    return finding(f"{DETACHED}@{how}", worker, worker=worker, since=timestamp(since), moves=moves)
+    return finding(f"{DETACHED}@{how}", worker, worker=worker, since=timestamp(said.detached), moves=moves)

@@ -44,8 +44,7 @@ def obstacle(spoke: Spoke, settings: SpokeSettings, now: datetime) -> str:
 
 def expires_at(account: Json | None) -> datetime | None:
     """When the token of a ManagedServiceAccount expires; None if that is not known."""
-    text = dig(account, "status", "expirationTimestamp")
-    return parse_timestamp(text) if isinstance(text, str) else None
+    return parse_timestamp(dig(account, "status", "expirationTimestamp"))
 
 
 def lives_too_long(account: Json | None, settings: SpokeSettings, now: datetime) -> bool:
@@ -53,10 +52,8 @@ def lives_too_long(account: Json | None, settings: SpokeSettings, now: datetime)
 
     An account that was made within the hour is left alone: an agent that gives other lives is not asked for ever.
     """
-    made, refreshed = (
-        parse_timestamp(text) if isinstance(text := dig(account, *path), str) else None
-        for path in (("metadata", "creationTimestamp"), ("status", "tokenSecretRef", "lastRefreshTimestamp"))
-    )
+    made = parse_timestamp(dig(account, "metadata", "creationTimestamp"))
+    refreshed = parse_timestamp(dig(account, "status", "tokenSecretRef", "lastRefreshTimestamp"))
     end = expires_at(account)
     if made is None or refreshed is None or end is None or now - made < timedelta(hours=1):
         return False
