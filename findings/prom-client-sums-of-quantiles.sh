@@ -1,10 +1,10 @@
 #!/bin/sh
 # prom-client 15.1.3 (JavaScript), AggregatorRegistry, which puts the metrics of a server's processes together for one page: three
 # processes that measured the same.
-# Behaviour: all that is no counter is summed unless each metric says otherwise, and the quantiles of a summary are among it: where
-# each job of each process waited for 10 seconds, the page says that half of them waited for 30, though its sum and count are right.
-# A time, as of the last success, becomes three times that, in the year 2131. One would have guessed that what cannot be summed is
-# left out, or an error: an alert on waits fires when a process is added.
+# Behaviour: each value is summed unless its metric has another setting, the quantiles of a summary too: where each job of each process
+# waited for 10 seconds, the page says that half of them waited for 30, though its sum and count are right. A time, as of the last
+# success, becomes three times that, in the year 2131. One would have guessed that what cannot be summed is left out, or an error:
+# an alert on waits fires when a process is added.
 # Output seen: wait_seconds{quantile="0.5"} 30, _sum 3000, _count 300; last_success_timestamp_seconds 5100000000
 set -eu
 folder=$(mktemp -d)
