@@ -165,9 +165,9 @@ follow_slice: Final = while_seen(
     Way("refused", *given(_refused_anew, send_back)),
     Way("removed worker", _gets_nothing_more, begin_anew),
     Way("has ended", *given(_end_at_old_size, lambda seen, end: sync_end(seen, [end[0]], end[1]))),
-    Way("fixed size", *given(_of_fixed_size, _keep_size)),
     Way("its job goes", *given(lambda seen: ending_jobs(seen.recorded), wait_for)),
     waits_are_over,
+    Way("fixed size", *given(_of_fixed_size, _keep_size)),
     Way("create copy", lambda seen: seen.recorded.copy is None, _create_copy),
     Way("stale copy", _is_stale, lambda seen: Plan(delete_workload(seen, seen.recorded))),
     Way("copy goes", lambda seen: seen.recorded.facts.is_leaving, wait),  # or its worker queues it again

@@ -362,6 +362,14 @@ class TestFixedSize:
         seen = attrs.evolve(seen, jobs={JOB_NAME: {**BIG, "status": COMPLETE}}, quiet_for=FINISHING)
         assert words(seen) == ["finish Succeeded"]
 
+    def test_being_deleted_it_is_waited_for_as_any_other(self) -> None:
+        """It was said to run on, and held the slice's quota for as long as a finalizer or a dead node held it."""
+        leaving = job_copy_of(old(), of=SMALL, deleting=True)
+        seen = growing(worker("w1", copy_of(NEW, admitted=True), shared=leaving), adapter=self.KIND)
+        assert decide(seen).row == "slice replacement: its job goes: wait"
+        late = decide(attrs.evolve(seen, quiet_for=timedelta(minutes=10)))
+        assert late.row == "slice replacement: its job goes: give back"
+
     def test_made_for_the_slice_itself_it_has_its_size(self) -> None:
         """It had never run before."""
         seen = growing(worker("w1", copy_of(NEW, admitted=True), NEW_JOB), adapter=self.KIND)
