@@ -72,6 +72,16 @@ def test_the_state_of_a_job(made: Json, state: JobState) -> None:
     assert (report.queue, report.cluster_queue) == ("user-queue", "cluster-queue")
 
 
+def test_a_job_is_rejected_since_kueue_has_deactivated_it() -> None:
+    """Its check is Pending by then; where another check rejected it, ours has been all along, and told of its start."""
+    made = inactive(workload(TRAIN, quota=False, evicted=BY_CHECK))
+    (check,) = made["status"]["admissionChecks"]
+    check["lastTransitionTime"] = timestamp(NOW - timedelta(days=1))
+    (evicted,) = [entry for entry in conditions(made) if entry["type"] == "Evicted"]
+    evicted["lastTransitionTime"] = timestamp(NOW)
+    assert job_report(fleet(made).chain(made)).since == NOW
+
+
 def test_a_pod_that_a_worker_has_runs_though_its_check_stays_pending() -> None:
     made = workload(TRAIN, cluster="worker1")
     made["metadata"]["ownerReferences"][0] |= {"apiVersion": "v1", "kind": "Pod"}

@@ -111,7 +111,9 @@ def job_report(chain: Chain, user_label: str = "") -> JobReport:
     """Report one Workload."""
     workload, state, key = chain.workload, state_of(chain), ObjectKey.of(chain.workload)
     created = created_at(workload)
-    decided = changed_at(workload, _DECIDING[state]) if state in _DECIDING else chain.check_since
+    was_rejected = state is JobState.REJECTED and workloads.was_rejected(workload)  # its check is Pending by then
+    deciding = "Evicted" if was_rejected else _DECIDING.get(state)
+    decided = changed_at(workload, deciding) if deciding is not None else chain.check_since
     return JobReport(
         job=type_name(workload),
         namespace=key.namespace,

@@ -60,9 +60,9 @@ class AnswerState(StrEnum):
     RETRYING = "Retrying"
     """It has the job, which was sent back."""
     REJECTED = "Rejected"
-    """It has the job, which can never run through MultiKueue."""
+    """It has the job, which a check has rejected."""
     INACTIVE = "Inactive"
-    """It has the job, which was deactivated."""
+    """It has the job, which was deactivated for another reason."""
 
 
 class Source(StrEnum):
