@@ -81,7 +81,7 @@ class SpokeReconciler:
         if failed is not None and isinstance(failed[1], Forbidden) and not isinstance(failed[0], Announce):
             self._report(spoke, attrs.evolve(plan, problem=_forbidden(failed[0], failed[1])))
             self._refusals[key.name] = tries + 1
-            return Action.after(min(FORBIDDEN * 2 ** min(tries, 8), LONGEST))
+            return Action.earliest(min(FORBIDDEN * 2 ** min(tries, 8), LONGEST), *self._told_again_in(key.name))
         if tries:
             del self._refusals[key.name]
             self._report(spoke, plan)
@@ -89,8 +89,13 @@ class SpokeReconciler:
             raise failed[1]
         expires = (plan.again - now).total_seconds() if plan.again is not None else None
         rereads = self.settings.source is ConnectionSource.KUBECONFIG and (spoke.wanted or plan.draining)
-        told = [said[key.name].due_in(now) for said in (self.problems, self._left) if key.name in said]
-        return Action.earliest(expires, DRAINING if plan.draining else None, REREAD if rereads else None, *told)
+        told_again = self._told_again_in(key.name)
+        return Action.earliest(expires, DRAINING if plan.draining else None, REREAD if rereads else None, *told_again)
+
+    def _told_again_in(self, spoke: str) -> Iterator[float | None]:
+        """In how many seconds what is wrong with a spoke, and what is left there, is to be said again."""
+        now = self.clock()  # no earlier than when it was said
+        return (said[spoke].due_in(now) for said in (self.problems, self._left) if spoke in said)
 
     def _written(self, spoke: str, effect: Write, obj: Json) -> None:
         """Remember a write until the caches show it, log it, and say so in an event."""
