@@ -113,6 +113,23 @@ def test_what_is_told_beside_other_words_is_over(cluster: str | None) -> None:
     assert explained(made).findings == ()
 
 
+@pytest.mark.parametrize(
+    ("now", "id", "summary"),
+    [
+        (NOW, "earlier-run", 'It waits for an earlier run of it to end on worker cluster "worker1".'),
+        (DUE, "copy-does-not-end", "It does not run, and somebody has to act: "),
+    ],
+)
+def test_a_slice_says_what_its_worker_still_has(now: datetime, id: str, summary: str) -> None:
+    """It is recorded there before its job is seen to go; its job was said to be created."""
+    slice_ = waiting_for(saying(workload(TRAIN, cluster="worker1"), WORDS), RUN)
+    explanation = explained(slice_, now)
+    assert (explanation.job.state, explanation.job.reason) == (JobState.STARTING, WORDS)
+    assert [finding.id for finding in explanation.findings] == [id]
+    assert explanation.summary.startswith(summary)
+    assert explanation.next[-1].text == "once its earlier run is gone from its worker, its job is created there"
+
+
 def test_a_name_that_is_none_enters_no_command() -> None:
     """Whoever may write to a worker chooses it."""
     (finding,) = explained(waits(attrs.evolve(HELD, uid="$(reboot)")), DUE).findings

@@ -15,7 +15,7 @@ from multikueue.core.model.objects import dig
 from multikueue.core.workload.seen.snapshot import PlanSettings
 from multikueued.reports.chain import ChainLink, links_of, managed_by
 from multikueued.reports.cluster_answers import WorkerState
-from multikueued.reports.job_findings import EARLIER_RUN, POD_MISSING, findings_of
+from multikueued.reports.job_findings import DOES_NOT_END, EARLIER_RUN, POD_MISSING, findings_of
 from multikueued.reports.jobs import ENDED_STATES, JobReport, JobState, ReportedPlacement, placements
 from multikueued.reports.objects import Chain
 from multikueued.reports.remedies.audience import Audience, read_by
@@ -103,7 +103,7 @@ def _summary(job: JobReport, answers: Sequence[WorkerAnswer], findings: Sequence
     match job.state:
         case JobState.RUNNING:
             return _runs(job, findings)
-        case JobState.STARTING:
+        case JobState.STARTING if not any(finding.id in (EARLIER_RUN, DOES_NOT_END) for finding in findings):
             lacks_quota = lacks_quota_there(job, answers)
             admitted = "has admitted it, and its job is being created there"
             how = "has its job, and gives it no quota as it is now" if lacks_quota else admitted
@@ -159,8 +159,8 @@ def next_steps(
                 yield NextStep("Kueue puts it into the queue again", again)
             if not stuck or job.state is JobState.RETRYING:
                 yield NextStep("once this cluster has room, Kueue gives it quota, and then workers are asked")
-        case JobState.WAITING:
-            yield from _of_waiting(chain, stuck)
+        case JobState.WAITING | JobState.STARTING if chain.earlier_runs or not job.worker:
+            yield from _of_waiting(chain, job, stuck)
         case JobState.OFFERED if not stuck:
             yield NextStep(
                 f"the first of {', '.join(job.offered_to)} that admits it gets it; the other copies are removed"
@@ -183,12 +183,13 @@ def next_steps(
     yield from _asked_again(job, answers)
 
 
-def _of_waiting(chain: Chain, stuck: bool) -> Iterator[NextStep]:
+def _of_waiting(chain: Chain, job: JobReport, stuck: bool) -> Iterator[NextStep]:
     if chain.earlier_runs:
         due = max((run.due for run in chain.earlier_runs if run.due is not None), default=None)
         if due is not None and not stuck:
             yield NextStep("by then its earlier run should have ended", due)
-        yield NextStep("once its earlier run is gone from its worker, it is offered to workers")
+        then = "its job is created there" if job.worker else "it is offered to workers"
+        yield NextStep(f"once its earlier run is gone from its worker, {then}")
     elif not stuck:
         yield NextStep("it is offered to workers as soon as one of them can take it")
 

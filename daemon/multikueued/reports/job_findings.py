@@ -82,7 +82,7 @@ def _findings(seen: Seen) -> Iterator[Finding]:
         delegated = str(dig(seen.job or {}, "spec", "managedBy") or "").startswith(CONTROLLER_NAME)
         yield from queue_findings(seen.chain, delegated=delegated)
         yield from _not_placed(seen)
-    if state in WAITING_STATES:
+    if state in (*WAITING_STATES, JobState.STARTING):
         yield from _earlier_runs(seen)
     if state is JobState.LOCAL:
         return

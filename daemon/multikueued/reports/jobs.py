@@ -173,7 +173,7 @@ def reason_of(chain: Chain, state: JobState) -> str:
         case JobState.LOST:
             cluster = chain.objects.clusters_by_name.get(workloads.cluster_name(workload) or "", {})
             return message(cluster, "Active") or "its MultiKueueCluster does not exist, or says nothing yet"
-        case JobState.RUNNING | JobState.STARTING:
+        case JobState.RUNNING | JobState.STARTING if not chain.earlier_runs:
             return "; ".join(chain.says.parts)
         case JobState.FINISHED | JobState.FAILED:
             return message(workload, "Finished")
