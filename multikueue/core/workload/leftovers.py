@@ -281,7 +281,7 @@ def end_past_waits(situation: Situation) -> Iterator[Effect]:
 
 
 waits_are_over: Final = Way("waits are over", *given(lambda seen: tuple(end_waits(seen)), lambda _, ended: Plan(ended)))
-"""There is none: that it waits is taken away. One write of the Workload at a time."""
+"""No earlier run is waited for any more: that it waits is taken away. One write of the Workload at a time."""
 
 
 def remove_stale(situation: Situation) -> Iterator[Effect]:
