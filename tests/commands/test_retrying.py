@@ -12,6 +12,8 @@ from multikueue.core.model.kinds import EVENT, WORKLOAD
 from multikueue.core.model.labels import RETRY_ANNOTATION
 from multikueue.core.model.names import ObjectKey
 from multikueue.core.model.objects import annotations_of
+from multikueue.core.model.workloads import check
+from multikueue.sandbox.setting_up import CHECK
 from multikueued.commands.retry import ask_again
 from multikueued.exits import CommandError
 from tests.commands.breaking import Person, asked_about, explained
@@ -63,3 +65,17 @@ async def test_a_job_that_somebody_has_deactivated_stays_so() -> None:
         with pytest.raises(CommandError, match="Inactive"):
             await ask_again(Person(fleet.manager), asked_about("job/job"), now())
         assert (await fleet.workload())["spec"]["active"] is False
+
+
+async def test_one_that_kueue_is_about_to_deactivate_is_asked_for_in_a_moment() -> None:
+    """A loop over those that are Rejected meets it."""
+    fleet = await Fleet.connected("worker1")
+    async with fleet.kueues():
+        await fleet.submit()
+        await anyio.sleep(5)
+    workload = await fleet.workload()
+    told = {"name": CHECK, "state": "Rejected", "message": "no", "lastTransitionTime": timestamp(now())}
+    status = {"status": {"admissionChecks": [{**(check(workload, CHECK) or {}), **told}]}}
+    await fleet.admin.merge_patch(WORKLOAD, ObjectKey.of(workload), status, subresource="status")
+    with pytest.raises(CommandError, match="is Rejected, and Kueue deactivates it: retry it in a moment"):
+        await ask_again(Person(fleet.manager), asked_about("job/job"), now())

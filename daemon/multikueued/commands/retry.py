@@ -101,9 +101,11 @@ def _state(workload: Json, manager_job: ManagerJob) -> JobState:
     state = state_of(manager_job.objects.chain(workload))
     if state in (*WAITING_STATES, JobState.STARTING) or (state is JobState.REJECTED and was_rejected(workload)):
         return state
+    if state is JobState.REJECTED:
+        raise CommandError(f"{manager_job.name} is {state}, and Kueue deactivates it: retry it in a moment", FINDING)
     why = f"{manager_job.name} is {state}: there is no worker to be asked again"
-    over = state in (JobState.INACTIVE, JobState.REJECTED)
-    raise CommandError(f"{why}; {_explained(manager_job)} what to do" if over else why, FINDING)
+    is_over = state is JobState.INACTIVE
+    raise CommandError(f"{why}; {_explained(manager_job)} what to do" if is_over else why, FINDING)
 
 
 async def _ask(client: ClusterClient, manager_job: ManagerJob, asked: str, *, rejected: bool) -> tuple[str, bool]:

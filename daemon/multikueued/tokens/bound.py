@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 
 from multikueue.core.model.conditions import parse_timestamp, timestamp
-from multikueue.core.model.names import OBJECT_NAME, Json, ObjectKey
+from multikueue.core.model.names import OBJECT_NAME, SHORT_NAME, Json, ObjectKey
 from multikueue.core.model.objects import annotations_of, dig
 from multikueue.errors import Unreachable
 from multikueued.clusters import ClusterClient
@@ -100,7 +100,7 @@ def bound_in(secret: Json) -> Bound | None:
     """What a Secret says; None: its token is not bound, or the annotation names no account."""
     annotations = annotations_of(secret)
     namespace, _, name = str(annotations.get(ACCOUNT) or "").partition("/")
-    if not OBJECT_NAME.fullmatch(namespace) or not OBJECT_NAME.fullmatch(name):
+    if not SHORT_NAME.fullmatch(namespace) or not OBJECT_NAME.fullmatch(name):
         return None
     holder = str(annotations.get(HOLDER) or "")
     holder = holder if OBJECT_NAME.fullmatch(holder) else ""

@@ -12,6 +12,7 @@ from typing import Final
 import attrs
 import orjson
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import condition, json_message, new_condition, parse_timestamp
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import digest
@@ -69,7 +70,7 @@ def earlier_runs_in(workload: Json, message: str) -> tuple[EarlierRun, ...]:
         message: of our check on it.
     """
     facts = json_message(workload, WAITS)
-    if facts.get("message") != digest(message) or (condition(workload, WAITS) or {}).get("reason") != FOR_EARLIER_RUN:
+    if facts.get("message") != _digest(message) or (condition(workload, WAITS) or {}).get("reason") != FOR_EARLIER_RUN:
         return ()
     runs = facts.get("runs")
     return tuple(_read(run) for run in runs if isinstance(run, dict)) if isinstance(runs, list) else ()
@@ -83,7 +84,12 @@ def _read(run: Json) -> EarlierRun:
     return EarlierRun(worker, kind, name, uid, deleted, due, finalizers)
 
 
+def _digest(message: str) -> str:
+    """Of its head: what stands behind that is of other things, and changes by itself."""
+    return digest(Message.read(message).head)
+
+
 def _text(runs: Sequence[EarlierRun], message: str) -> str:
     known = [attrs.asdict(run, filter=lambda _, value: value not in (None, ())) for run in runs]
-    facts = {"message": digest(message), "runs": known}
+    facts = {"message": _digest(message), "runs": known}
     return orjson.dumps(facts, option=orjson.OPT_UTC_Z | orjson.OPT_OMIT_MICROSECONDS).decode()

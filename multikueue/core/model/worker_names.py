@@ -217,8 +217,8 @@ def _flaws(mapped: Mapping[str, str]) -> Iterator[str]:
     """Why two namespaces could get one, or one none that a server takes."""
     for name, image in mapped.items():
         alike = name.count("*") == image.count("*") < 2
-        if len(image) > MAX_NAME:
-            yield f'"{image}" is longer than {MAX_NAME}'
+        if too_long := next((text for text in (name, image) if len(text) > MAX_NAME), ""):
+            yield f'"{too_long}" is longer than {MAX_NAME}'
         elif not alike or not all(SHORT_NAME.fullmatch(either.replace("*", "x")) for either in (name, image)):
             yield f'"{name}": "{image}" are not two names, nor two with one * each'
     seen: dict[str, str] = {}

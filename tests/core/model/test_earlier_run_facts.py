@@ -7,6 +7,7 @@ from datetime import timedelta
 import attrs
 import pytest
 
+from multikueue.core.model.check_message import Message
 from multikueue.core.model.conditions import condition, conditions, is_true, timestamp
 from multikueue.core.model.labels import FOREGROUND_FINALIZER
 from multikueue.core.model.names import Json
@@ -64,6 +65,15 @@ def test_what_is_waited_for_is_written_with_the_message() -> None:
     )
     assert not waited_for(waits)[0].is_overdue(NOW + timedelta(seconds=89))
     assert waited_for(waits)[0].is_overdue(NOW + timedelta(seconds=90))
+
+
+def test_what_stands_behind_the_words_of_the_check_changes_nothing() -> None:
+    """A setting that is missing is told there, and a worker that is out of sight."""
+    waits = told_by(waiting())
+    entry = check(waits, CHECK) or {}
+    message = Message(entry["message"], ("w1: cannot be seen",)).render()
+    assert earlier_runs_in(waits, message) == waited_for(waits) != ()
+    assert earlier_runs_in(waits, "Offered to w1") == ()
 
 
 def test_it_is_written_once() -> None:
