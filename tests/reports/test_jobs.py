@@ -17,8 +17,11 @@ from multikueue.core.model.labels import (
     ORIGIN_NAMESPACE_ANNOTATION,
 )
 from multikueue.core.model.names import Json
+from multikueue.core.model.objects import name_of
 from multikueued.commands.report_text import mirrors_lines, workers_table
 from multikueued.diagnosis.fleet import status_report
+from multikueued.reports import objects
+from multikueued.reports.cluster_answers import ClusterAnswer, cluster_answer
 from multikueued.reports.events import event_reports
 from multikueued.reports.jobs import JobFilter, JobReport, JobState, job_report, job_reports
 from multikueued.reports.published import Published, config_map, written
@@ -80,6 +83,20 @@ def test_a_job_is_rejected_since_kueue_has_deactivated_it() -> None:
     (evicted,) = [entry for entry in conditions(made) if entry["type"] == "Evicted"]
     evicted["lastTransitionTime"] = timestamp(NOW)
     assert job_report(fleet(made).chain(made)).since == NOW
+
+
+def test_a_report_of_one_job_reads_what_its_own_worker_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API makes one for each change of a job, and a fleet may have a hundred workers."""
+    read: list[str] = []
+
+    def noting(cluster: Json) -> ClusterAnswer:
+        read.append(name_of(cluster))
+        return cluster_answer(cluster)
+
+    monkeypatch.setattr(objects, "cluster_answer", noting)
+    runs = workload(stored(job("train")), cluster="worker1", checks={CHECK: "Ready"})
+    assert job_report(fleet(runs).chain(runs)).state is JobState.RUNNING
+    assert read == ["worker1"]
 
 
 def test_a_pod_that_a_worker_has_runs_though_its_check_stays_pending() -> None:

@@ -86,11 +86,19 @@ class ManagerObjects:
     @cached_property
     def cluster_answers(self) -> dict[str, ClusterAnswer]:
         """What these say."""
-        return {name: cluster_answer(cluster) for name, cluster in self.clusters_by_name.items()}
+        return {name: self.said_of(name) for name in self.clusters_by_name}
+
+    @cached_property
+    def _said(self) -> dict[str, ClusterAnswer]:
+        """What was asked for before. A report of one job asks for few of many clusters."""
+        return {}
 
     def said_of(self, worker: str) -> ClusterAnswer:
         """What the MultiKueueCluster of a worker says; of one that has none, that it is missing."""
-        return self.cluster_answers.get(worker, NO_CLUSTER)
+        if worker not in self._said:
+            cluster = self.clusters_by_name.get(worker)
+            self._said[worker] = cluster_answer(cluster) if cluster is not None else NO_CLUSTER
+        return self._said[worker]
 
     def names_on(self, worker: str) -> WorkerNames:
         """How a worker calls namespaces and queues."""
