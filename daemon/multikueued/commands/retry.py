@@ -103,9 +103,8 @@ def _state(workload: Json, manager_job: ManagerJob) -> JobState:
         return state
     if state is JobState.REJECTED:
         raise CommandError(f"{manager_job.name} is {state}, and Kueue deactivates it: retry it in a moment", FINDING)
-    why = f"{manager_job.name} is {state}: there is no worker to be asked again"
-    is_over = state is JobState.INACTIVE
-    raise CommandError(f"{why}; {_explained(manager_job)} what to do" if is_over else why, FINDING)
+    advice = f"; {_explained(manager_job)} what to do" if state is JobState.INACTIVE else ""
+    raise CommandError(f"{manager_job.name} is {state}: there is no worker to be asked again{advice}", FINDING)
 
 
 async def _ask(client: ClusterClient, manager_job: ManagerJob, asked: str, *, rejected: bool) -> tuple[str, bool]:

@@ -17,7 +17,7 @@ from multikueue.core.model.conditions import changed_at, condition, is_true
 from multikueue.core.model.giving_up import detached_at
 from multikueue.core.model.names import Json
 from multikueue.core.model.objects import annotations_of, dig
-from multikueue.core.model.second_names import SecondName, held_as_second, second_name
+from multikueue.core.model.second_names import SecondName, second_name, why_nothing_new
 from multikueue.core.model.worker_names import WorkerNames, cordon_of
 from multikueue.errors import Cause
 
@@ -47,6 +47,8 @@ class ClusterAnswer(ConnectionFacts):
     """That it is cordoned, and why; empty: it is not."""
     second: SecondName | None = None
     """What makes it another name of a cluster; None: it is none."""
+    hold: str = ""
+    """Why it gets nothing new: one of the two; empty: it does."""
     detached: datetime | None = None
     """Since when its cluster is being detached; None: it is not."""
     source: Mapping[str, str] = MappingProxyType({"secret": "", "profile": ""})
@@ -56,11 +58,6 @@ class ClusterAnswer(ConnectionFacts):
     def connected(self) -> bool:
         """Whether the daemon can ask it."""
         return self.state in (WorkerState.CONNECTED, WorkerState.DEGRADED)
-
-    @property
-    def hold(self) -> str:
-        """Why it gets nothing new; empty: it does."""
-        return self.cordon or (held_as_second(self.second.first) if self.second is not None else "")
 
     @property
     def is_lost_by_detaching(self) -> bool:
@@ -91,6 +88,7 @@ def cluster_answer(cluster: Json) -> ClusterAnswer:
         names=WorkerNames.of(annotations_of(cluster), of_manager=facts.is_manager is True),
         cordon=cordon_of(annotations_of(cluster)),
         second=second_name(cluster),
+        hold=why_nothing_new(cluster),
         detached=detached_at(annotations_of(cluster)),
         source={
             "secret": str(dig(source, "kubeConfig", "location") or ""),
